@@ -1,0 +1,35 @@
+# Everything a newcomer needs. `make app` and `make test` set themselves up.
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+
+.PHONY: help setup app test lint format bench
+
+help:  ## Say what there is.
+	@grep -E '^[a-z]+:.*##' Makefile | sed 's/:.*##/ —/'
+
+setup: $(VENV)/.installed  ## Make .venv and install everything in it.
+
+$(VENV)/.installed: requirements.txt requirements-dev.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt
+	@touch $@
+
+app: setup  ## Open the explorer on the shipped digits checkpoint.
+	$(BIN)/streamlit run app.py
+
+test: setup  ## Run every test.
+	$(BIN)/python -m pytest
+
+lint: setup  ## Check style and types.
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: setup  ## Put every file into the house's format.
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: setup  ## Measure the budgets; slow.
+	$(BIN)/python -m benchmarks

@@ -1,0 +1,1 @@
+"""Attention over nearest neighbors, and the evidence behind every answer."""

@@ -1,0 +1,123 @@
+"""Frozen choices, one dataclass per stage.
+
+They are passed in, written into the card of a checkpoint, and read back from it; nothing below
+looks at globals or the environment.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Literal
+
+NoiseKind = Literal["symmetric", "pair", "matrix"]
+NOISE_KINDS: tuple[NoiseKind, ...] = ("symmetric", "pair", "matrix")
+
+
+@dataclass(frozen=True)
+class LabelNoise:
+    """Which labels of the bank are replaced, and by what.
+
+    Attributes:
+        kind: `symmetric` (any other class, equally likely), `pair` (the next class) or `matrix`
+            (a class drawn from the clean class's row of `matrix`).
+        rate: Share of labels replaced, in expectation; 0 changes nothing.
+        seed: Names the draw. Draws are nested: a larger rate only adds flips.
+        matrix: For `matrix` only: C rows of C non-negative numbers; diagonals are ignored.
+    """
+
+    kind: NoiseKind = "symmetric"
+    rate: float = 0.0
+    seed: int = 0
+    matrix: tuple[tuple[float, ...], ...] | None = None
+
+    def __post_init__(self) -> None:
+        if self.kind not in NOISE_KINDS:
+            raise ValueError(f"kind must be one of {NOISE_KINDS}, however: kind={self.kind!r}")
+        if not 0 <= self.rate <= 1:
+            raise ValueError(f"rate must be between 0 and 1, however: rate={self.rate}")
+
+
+@dataclass(frozen=True)
+class EmbedderConfig:
+    """How inputs become unit vectors.
+
+    Attributes:
+        kind: `cnn` for small grayscale images, `mlp` for tables and points.
+        dimension: D, the length of an embedding.
+        width: Channels of the first convolution, or units of a hidden layer.
+        epochs: Passes over the fit part.
+        batch_size: Items per step.
+        learning_rate: Peak of the one-cycle schedule.
+        weight_decay: Of AdamW.
+        dropout: Share of hidden units silenced while training.
+        shift: Largest random shift of a training image, in pixels.
+        jitter: Standard deviation of noise added to a scaled training row.
+    """
+
+    kind: Literal["cnn", "mlp"] = "cnn"
+    dimension: int = 64
+    width: int = 32
+    epochs: int = 40
+    batch_size: int = 64
+    learning_rate: float = 3e-3
+    weight_decay: float = 1e-2
+    dropout: float = 0.1
+    shift: int = 1
+    jitter: float = 0.1
+
+
+@dataclass(frozen=True)
+class AttentionConfig:
+    """How the attention over neighbors is fitted.
+
+    Attributes:
+        heads: Names of the heads, each a complete vote; see `attnknn.models.attention.HEADS`.
+        k: Neighbors per query while fitting, and the default afterwards.
+        ridge: Weight of the squared coefficients in the loss, per query.
+        rates: Symmetric noise rates whose fresh draws the fit sees.
+        pair_rates: The same for pair noise.
+        draws: Fresh draws per kind and rate.
+        minimum_effective: Effective neighbors per head below which the hinge of the loss acts.
+    """
+
+    heads: tuple[str, ...] = ("nearest", "trusted", "typical")
+    k: int = 16
+    ridge: float = 1e-3
+    rates: tuple[float, ...] = (0.0, 0.2, 0.4, 0.6, 0.8)
+    pair_rates: tuple[float, ...] = (0.4,)
+    draws: int = 3
+    minimum_effective: float = 2.0
+
+
+@dataclass(frozen=True)
+class TrainingConfig:
+    """One training run, from a dataset to a checkpoint.
+
+    Attributes:
+        dataset: Name in the registry of `attnknn.data`.
+        seed: Seeds the split, the embedder and the noise draws of the fit.
+        held_out: Share of the training items that the embedder never sees; the attention and the
+            calibration are fitted on them.
+    """
+
+    dataset: str = "digits"
+    seed: int = 0
+    held_out: float = 0.2
+    embedder: EmbedderConfig = field(default_factory=EmbedderConfig)
+    attention: AttentionConfig = field(default_factory=AttentionConfig)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON types, for the card of a checkpoint."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> TrainingConfig:
+        """Rebuild a configuration from the card of a checkpoint."""
+        attention: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value for name, value in values["attention"].items()
+        }
+        return replace(
+            cls(**{name: values[name] for name in ("dataset", "seed", "held_out")}),
+            embedder=EmbedderConfig(**values["embedder"]),
+            attention=AttentionConfig(**attention),
+        )

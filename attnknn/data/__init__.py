@@ -1,0 +1,1 @@
+"""Name → Dataset, with stable ids, duplicate groups and label noise."""

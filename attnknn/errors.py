@@ -1,0 +1,132 @@
+"""What can go wrong, as a family tree.
+
+Every error here is a *visitor's situation*: somebody asked for something that cannot be had. Its
+message is a sentence of three parts (what was expected, what came, what to do), ready to be shown
+as it is. Only `attnknn/ui/display.py` and `attnknn/cli.py` catch these. A mistake in our own code is a
+`ValueError`, and is not caught.
+
+    AttnKNNError
+    ├── DataError          UnknownDataset · UnknownItem
+    ├── CheckpointError    UnknownCheckpoint · DamagedCheckpoint · SchemaMismatch
+    ├── SettingError       a number or word out of its range: k=banana
+    ├── InputError         inputs of the wrong shape, keys of another dimension
+    └── MissingLibrary     this needs the worker's libraries (torch, faiss), which are not installed
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from difflib import get_close_matches
+
+
+class AttnKNNError(Exception):
+    """A situation that can be explained in a sentence: expected, received, remedy."""
+
+    def __init__(self, expected: str, received: str, remedy: str) -> None:
+        super().__init__(f"{expected} {received} {remedy}")
+        self.expected = expected
+        self.received = received
+        self.remedy = remedy
+
+
+class DataError(AttnKNNError):
+    """Something about a dataset or one of its items."""
+
+
+class UnknownDataset(DataError):
+    """No dataset of that name is registered."""
+
+    def __init__(self, name: str, known: Sequence[str]) -> None:
+        self.name = name
+        self.known = tuple(known)
+        super().__init__(
+            "The dataset must be one of the registered ones.",
+            f'There is no dataset "{name}".',
+            f"{_did_you_mean(name, known)}Choose from: {', '.join(known)}.",
+        )
+
+
+class UnknownItem(DataError):
+    """No item of that id exists where it was looked for."""
+
+    def __init__(self, item_id: str, where: str, example: str) -> None:
+        self.item_id = item_id
+        super().__init__(
+            f"The id must name an item of {where}.",
+            f'There is no "{item_id}".',
+            f"Ids look like {example}.",
+        )
+
+
+class CheckpointError(AttnKNNError):
+    """Something about a folder under `checkpoints/`."""
+
+
+class UnknownCheckpoint(CheckpointError):
+    """No checkpoint of that name exists."""
+
+    def __init__(self, name: str, known: Sequence[str]) -> None:
+        self.name = name
+        self.known = tuple(known)
+        choices = f"Choose from: {', '.join(known)}." if known else "Train one: python -m attnknn train digits."
+        super().__init__(
+            "The checkpoint must be one that exists.",
+            f'There is no checkpoint "{name}".',
+            f"{_did_you_mean(name, known)}{choices}",
+        )
+
+
+class DamagedCheckpoint(CheckpointError):
+    """A file of a checkpoint is missing, cut short, or not what its card says."""
+
+    def __init__(self, name: str, expected: str, received: str) -> None:
+        self.name = name
+        super().__init__(
+            expected,
+            received,
+            f'Restore the folder of checkpoint "{name}" from its source, or train it again '
+            f"with the command in its card.",
+        )
+
+
+class SchemaMismatch(CheckpointError):
+    """The card was written for another version of the format."""
+
+    def __init__(self, name: str, expected: int, received: object) -> None:
+        self.name = name
+        newer = isinstance(received, int) and received > expected
+        super().__init__(
+            f"This version reads checkpoint cards of schema {expected}.",
+            f'The card of "{name}" has schema {received!r}.',
+            "Update Attn-KNN Explorer." if newer else "Train the checkpoint again with this version.",
+        )
+
+
+class SettingError(AttnKNNError):
+    """A setting has a value outside its range."""
+
+    def __init__(self, setting: str, value: object, expected: str, remedy: str) -> None:
+        self.setting = setting
+        self.value = value
+        super().__init__(f"{setting} must be {expected}.", f"It was {value}.", remedy)
+
+
+class InputError(AttnKNNError):
+    """Inputs or keys whose shape does not fit the model or the bank."""
+
+
+class MissingLibrary(AttnKNNError):
+    """Work for the worker was asked for where its libraries are not installed."""
+
+    def __init__(self, library: str, work: str) -> None:
+        self.library = library
+        super().__init__(
+            f"{work} needs {library}.",
+            "It is not installed here; shipped checkpoints can be explored without it.",
+            "Install it with: pip install -r requirements.txt.",
+        )
+
+
+def _did_you_mean(name: str, known: Sequence[str]) -> str:
+    close = get_close_matches(name, known, n=1)
+    return f'Did you mean "{close[0]}"? ' if close else ""

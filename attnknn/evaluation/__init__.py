@@ -1,0 +1,1 @@
+"""The honest protocol: every vote on the same neighbors, with paired intervals."""

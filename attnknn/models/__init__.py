@@ -1,0 +1,1 @@
+"""Inputs → embeddings, and neighbors → scores."""

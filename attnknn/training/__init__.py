@@ -1,0 +1,1 @@
+"""From a dataset to a checkpoint; reports through a callback, knows no worker."""
