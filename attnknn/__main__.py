@@ -1,0 +1,5 @@
+"""`python -m attnknn`: the terminal."""
+
+from attnknn.cli import main
+
+main()

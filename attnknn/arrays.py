@@ -1,0 +1,132 @@
+"""What is written once and runs on every kind of array.
+
+The mathematics of votes runs on NumPy arrays in the page and on torch tensors while training. It
+uses only the array API, through these few helpers, which the standard lacks.
+
+References:
+    The array API standard, https://data-apis.org/array-api/latest/
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from array_api_compat import array_namespace, device
+
+Array = Any
+"""An array of NumPy, torch, or any library of the array API standard."""
+
+
+def namespace(*arrays: Array) -> Any:
+    """Return the array API namespace that all of these arrays share.
+
+    Args:
+        arrays: At least one array. Plain Python numbers are ignored.
+
+    Returns:
+        A module with the functions of the standard, conventionally named `xp`.
+
+    Raises:
+        TypeError: If the arrays belong to different libraries, or none is an array.
+
+    Example:
+        >>> import numpy as np
+        >>> float(namespace(np.ones(3)).sum(np.ones(3)))
+        3.0
+    """
+    return array_namespace(*arrays)
+
+
+def gather(x: Array, index: Array) -> Array:
+    """Look up rows: what `x[index]` means in NumPy, for an index of any shape.
+
+    out[i, ...] = x[index[i], ...]
+
+    Args:
+        x: N rows, of shape (N, ...).
+        index: Row numbers in 0..N-1, of any shape. A negative number is not a row.
+
+    Returns:
+        Array of shape `index.shape + x.shape[1:]`.
+
+    Raises:
+        IndexError: If a number is not below N.
+
+    Example:
+        >>> import numpy as np
+        >>> gather(np.array([10, 20, 30]), np.array([[0, 2], [1, 1]])).tolist()
+        [[10, 30], [20, 20]]
+    """
+    xp = namespace(x, index)
+    rows = xp.take(x, xp.reshape(index, (-1,)), axis=0)
+    return xp.reshape(rows, tuple(index.shape) + tuple(x.shape[1:]))
+
+
+def one_hot(labels: Array, n_classes: int, dtype: Any) -> Array:
+    """Spread labels over classes: a one where the class is the label, zeros elsewhere.
+
+    out[..., c] = [labels[...] = c]
+
+    Args:
+        labels: Integers in 0..C-1, of any shape. Any other number gives a row of zeros.
+        n_classes: C.
+        dtype: Type of the result, of the same library as `labels`.
+
+    Returns:
+        Array of shape `labels.shape + (C,)`.
+
+    Example:
+        >>> import numpy as np
+        >>> one_hot(np.array([2, 0]), 3, np.float64).tolist()
+        [[0.0, 0.0, 1.0], [1.0, 0.0, 0.0]]
+    """
+    xp = namespace(labels)
+    classes = xp.arange(n_classes, dtype=labels.dtype, device=device(labels))
+    return xp.astype(xp.expand_dims(labels, axis=-1) == classes, dtype)
+
+
+def softmax(scores: Array, axis: int = -1) -> Array:
+    """Turn scores into weights that sum to one.
+
+    w_j = exp(s_j) / sum_i exp(s_i)
+
+    Args:
+        scores: Real numbers of any size; minus infinity gives a weight of exactly zero, as long as
+            another score along `axis` is finite.
+        axis: The axis along which weights sum to one.
+
+    Returns:
+        Weights of the shape and type of `scores`. Adding a constant to the scores along `axis`
+        changes nothing.
+
+    Example:
+        >>> import numpy as np
+        >>> softmax(np.array([1000.0, 1000.0, -np.inf])).tolist()
+        [0.5, 0.5, 0.0]
+    """
+    xp = namespace(scores)
+    raised = xp.exp(scores - xp.max(scores, axis=axis, keepdims=True))
+    return raised / xp.sum(raised, axis=axis, keepdims=True)
+
+
+def entropy(weights: Array, axis: int = -1) -> Array:
+    """Measure how evenly weights are spread.
+
+    H = - sum_j w_j log w_j, with 0 log 0 = 0
+
+    Args:
+        weights: Non-negative numbers that sum to one along `axis`.
+        axis: The axis to sum over.
+
+    Returns:
+        Entropy in nats, without `axis`: 0 when one weight is everything, log n when all n are
+        equal. Its gradient is finite at a weight of zero.
+
+    Example:
+        >>> import numpy as np
+        >>> float(np.exp(entropy(np.array([0.5, 0.5, 0.0]))).round(12))
+        2.0
+    """
+    xp = namespace(weights)
+    logs = xp.log(xp.where(weights > 0, weights, xp.ones_like(weights)))
+    return 0.0 - xp.sum(weights * logs, axis=axis)

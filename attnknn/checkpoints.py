@@ -1,0 +1,172 @@
+"""Checkpoints: folders of a card, weights and arrays that can be trusted before they are read.
+
+    checkpoints/<name>/
+        card.json             what it is, how it was made, how well it does, and the hash of every file
+        weights.safetensors   the embedder and the fitted numbers of the votes
+        bundle/<array>.npy    what the web process reads, one array a file, memory-mapped
+
+Nothing here is pickle. Names are checked before they become paths, sizes before files are read, and
+hashes before anything is believed. No torch: a checkpoint can be listed, checked and explored
+where torch is not installed. The format is described in `docs/formats.md`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from attnknn.errors import DamagedCheckpoint, SchemaMismatch, UnknownCheckpoint
+
+SCHEMA = 1
+ROOT = Path(__file__).resolve().parent.parent / "checkpoints"
+NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
+ARRAY_NAME = re.compile(r"[a-z][a-z_]{0,63}")
+LARGEST_CARD = 4 * 2**20
+MAPPED_FROM = 2**20  # bytes; smaller arrays are read at once
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A checked folder: its card, and where its files are."""
+
+    name: str
+    folder: Path
+    card: dict[str, Any]
+
+    def weights(self, prefix: str = "") -> dict[str, NDArray[Any]]:
+        """Read the tensors whose names start with `prefix`, and drop it from their names."""
+        from safetensors import safe_open
+
+        with safe_open(self.folder / "weights.safetensors", framework="numpy") as file:
+            return {name[len(prefix) :]: file.get_tensor(name) for name in file.keys() if name.startswith(prefix)}  # noqa: SIM118
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Open every array of the bundle, read-only; large ones are memory-mapped."""
+        arrays = {}
+        for file in self.card["files"]:
+            if file.startswith("bundle/"):
+                large = self.card["files"][file]["bytes"] >= MAPPED_FROM
+                array = np.load(self.folder / file, mmap_mode="r" if large else None, allow_pickle=False)
+                array.setflags(write=False)
+                arrays[Path(file).stem] = array
+        return arrays
+
+
+def checkpoint_names(root: Path = ROOT) -> tuple[str, ...]:
+    """List the folders under `root` that hold a card, `digits` first and the rest by name."""
+    names = [path.parent.name for path in root.glob("*/card.json") if NAME.fullmatch(path.parent.name)]
+    return tuple(sorted(names, key=lambda name: (name != "digits", name)))
+
+
+def open_checkpoint(name: str, root: Path = ROOT) -> Checkpoint:
+    """Check a checkpoint: its name, schema, and the size and hash of every file it lists.
+
+    Raises:
+        UnknownCheckpoint: No folder of that name holds a card.
+        SchemaMismatch: The card was written for another version of the format.
+        DamagedCheckpoint: A file is missing, cut short, changed, or named outside the folder.
+    """
+    if name not in checkpoint_names(root):
+        raise UnknownCheckpoint(name, checkpoint_names(root))
+    folder = root / name
+    card = _read_card(folder / "card.json", name)
+    for file, facts in card["files"].items():
+        _check_file(folder, file, facts, name)
+    return Checkpoint(name, folder, card)
+
+
+def save_checkpoint(
+    name: str,
+    card: Mapping[str, Any],
+    weights: Mapping[str, NDArray[Any]],
+    arrays: Mapping[str, NDArray[Any]],
+    root: Path = ROOT,
+) -> Checkpoint:
+    """Write a checkpoint beside its place, then move it there in one step, so none is ever half there.
+
+    Raises:
+        ValueError: If the name, or the name of an array, is not one that `open_checkpoint` accepts.
+    """
+    from safetensors.numpy import save_file
+
+    if not NAME.fullmatch(name):
+        raise ValueError(f"name must match {NAME.pattern}, however: name={name!r}")
+    draft = root / f".{name}.{os.getpid()}"
+    shutil.rmtree(draft, ignore_errors=True)
+    (draft / "bundle").mkdir(parents=True)
+    save_file({key: np.ascontiguousarray(value) for key, value in sorted(weights.items())}, draft / "weights.safetensors")
+    for key, array in sorted(arrays.items()):
+        if not ARRAY_NAME.fullmatch(key):
+            raise ValueError(f"an array's name must match {ARRAY_NAME.pattern}, however: {key!r}")
+        np.save(draft / "bundle" / f"{key}.npy", array, allow_pickle=False)
+    written = sorted(path for path in draft.rglob("*") if path.is_file())
+    files = {path.relative_to(draft).as_posix(): _file_facts(path) for path in written}
+    full = {"schema": SCHEMA, "name": name, **card, "files": files}
+    (draft / "card.json").write_text(json.dumps(full, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    _replace_folder(draft, root / name)
+    return open_checkpoint(name, root)
+
+
+def _read_card(path: Path, name: str) -> dict[str, Any]:
+    whole = f'The card of checkpoint "{name}" must be a JSON document with a schema and a list of files.'
+    if path.stat().st_size > LARGEST_CARD:
+        raise DamagedCheckpoint(name, whole, f"It has {path.stat().st_size:,} bytes.")
+    try:
+        card = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise DamagedCheckpoint(name, whole, f"It could not be read as JSON ({error}).") from error
+    if not isinstance(card, dict) or "schema" not in card:
+        raise DamagedCheckpoint(name, whole, "It has no schema.")
+    if card["schema"] != SCHEMA:
+        raise SchemaMismatch(name, SCHEMA, card["schema"])
+    if not isinstance(card.get("files"), dict) or "weights.safetensors" not in card["files"]:
+        raise DamagedCheckpoint(name, whole, "It lists no weights.safetensors.")
+    return card
+
+
+def _check_file(folder: Path, file: str, facts: Mapping[str, Any], name: str) -> None:
+    path = folder / file
+    inside = path.resolve().is_relative_to(folder.resolve()) and not path.is_symlink()
+    known = file == "weights.safetensors" or re.fullmatch(rf"bundle/{ARRAY_NAME.pattern}\.npy", file)
+    if not (inside and known):
+        raise DamagedCheckpoint(name, "A card may only list files of its own folder.", f'It lists "{file}".')
+    expected = f"{file} must have {facts['bytes']:,} bytes, as its card says."
+    if not path.is_file():
+        raise DamagedCheckpoint(name, expected, "It is missing.")
+    if path.stat().st_size != facts["bytes"]:
+        raise DamagedCheckpoint(name, expected, f"It has {path.stat().st_size:,}; it was cut short or changed.")
+    if _sha256(path) != facts["sha256"]:
+        raise DamagedCheckpoint(name, f"{file} must have the hash in its card.", "Its content has changed.")
+
+
+def _file_facts(path: Path) -> dict[str, Any]:
+    facts: dict[str, Any] = {"bytes": path.stat().st_size, "sha256": _sha256(path)}
+    if path.suffix == ".npy":
+        array = np.load(path, mmap_mode="r", allow_pickle=False)
+        facts |= {"dtype": array.dtype.str, "shape": list(array.shape)}
+    return facts
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _replace_folder(draft: Path, place: Path) -> None:
+    """Move a folder to its place, moving an older one of that name aside first."""
+    aside = draft.with_suffix(".old")
+    shutil.rmtree(aside, ignore_errors=True)
+    if place.exists():
+        place.rename(aside)
+    draft.rename(place)
+    shutil.rmtree(aside, ignore_errors=True)

@@ -1,0 +1,243 @@
+"""AttnKNN: the whole pipeline, from an input or an id to a prediction that keeps its evidence.
+
+    inputs → embedder → bank → neighbors → votes → Prediction
+
+Items of the bundle (test queries and entries) need no embedder and no search index: their embeddings
+and neighbors are stored or found in NumPy. That is all the page does, so torch and faiss are only
+imported when new inputs come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from attnknn.ballot import FittedVotes, cast_votes
+from attnknn.bank.exact import search_exact
+from attnknn.bank.memory import MemoryBank
+from attnknn.bank.entries import Entries, Observation, observe
+from attnknn.bundle import POOL, Bundle, Queries, open_bundle
+from attnknn.checkpoints import ROOT, Checkpoint, open_checkpoint, save_checkpoint
+from attnknn.config import LabelNoise, TrainingConfig
+from attnknn.errors import DamagedCheckpoint, MissingLibrary, SettingError, UnknownItem
+from attnknn.prediction import Prediction
+
+if TYPE_CHECKING:
+    from attnknn.models.embedders import Embedder
+
+OBSERVATIONS_KEPT = 32
+
+
+class AttnKNN:
+    """A trained classifier that looks things up.
+
+    Args:
+        bundle: Entries and test queries.
+        fitted: The fitted numbers of every vote.
+        card: What it is and how it was made.
+        weights: The embedder's tensors by name; loaded into an embedder when new inputs come.
+    """
+
+    def __init__(
+        self,
+        bundle: Bundle,
+        fitted: FittedVotes,
+        card: Mapping[str, Any],
+        weights: Mapping[str, NDArray[Any]],
+    ) -> None:
+        self.bundle = bundle
+        self.fitted = fitted
+        self.card = card
+        self._weights = weights
+        self.observe = lru_cache(maxsize=OBSERVATIONS_KEPT)(self._observe)
+
+    @property
+    def name(self) -> str:
+        """Name of the checkpoint, or of the dataset before it is saved."""
+        return str(self.card.get("name", self.config.dataset))
+
+    @cached_property
+    def config(self) -> TrainingConfig:
+        """How it was trained."""
+        return TrainingConfig.from_dict(self.card["config"])
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        """C names."""
+        return self.bundle.class_names
+
+    @property
+    def entries(self) -> Entries:
+        """The bank's entries."""
+        return self.bundle.entries
+
+    @property
+    def queries(self) -> Queries:
+        """The test items."""
+        return self.bundle.queries
+
+    @cached_property
+    def bank(self) -> MemoryBank:
+        """The memory bank, an exact FAISS index over the entries."""
+        entries = self.entries
+        return MemoryBank.build(entries.keys, entries.labels, entries.ids, entries.groups)
+
+    @cached_property
+    def embedder(self) -> Embedder:
+        """The embedder, with its weights loaded.
+
+        Raises:
+            MissingLibrary: torch is not installed.
+            DamagedCheckpoint: The weights do not fit the embedder that the card describes.
+        """
+        try:
+            import torch
+
+            from attnknn.models.embedders import Embedder
+        except ImportError as error:
+            raise MissingLibrary("torch", "Embedding new inputs") from error
+        embedder = Embedder(self.config.embedder, tuple(self.card["dataset"]["input_shape"]), len(self.class_names))
+        tensors = {name: torch.as_tensor(np.array(array)) for name, array in self._weights.items()}
+        try:
+            embedder.load_state_dict(tensors)
+        except RuntimeError as error:
+            expected = "The weights must fit the embedder that the card describes."
+            raise DamagedCheckpoint(self.name, expected, "Their names or shapes differ.") from error
+        return embedder.eval()
+
+    def predict(
+        self,
+        inputs: NDArray[Any],
+        k: int | None = None,
+        noise: LabelNoise | None = None,
+        temperature: float = 1.0,
+    ) -> Prediction:
+        """Classify new inputs.
+
+        Args:
+            inputs: Raw inputs like the dataset's, shape (B, ...).
+            k: How many neighbors vote; by default as many as in the fit.
+            noise: Label noise of the bank; by default none.
+            temperature: Divides the scores of the distance and attention votes.
+
+        Raises:
+            InputError: The inputs have another shape than the dataset's, or are not finite.
+            SettingError: k is not between 1 and the number of entries, or the temperature not positive.
+            MissingLibrary: torch or faiss is not installed.
+        """
+        k = self._checked_k(k)
+        keys, logits = self.embedder.embed(np.asarray(inputs))
+        pool = self.bank.search(keys, self._pool_size(k))
+        ids = np.array([f"input/{number}" for number in range(len(keys))], dtype=np.str_)
+        return self._decide(Queries(ids, keys, pool, logits, None, np.full(len(keys), -1, np.int32)), k, noise, temperature)
+
+    def predict_items(
+        self,
+        ids: Sequence[str] | None = None,
+        k: int | None = None,
+        noise: LabelNoise | None = None,
+        temperature: float = 1.0,
+    ) -> Prediction:
+        """Classify items by id: test queries, or entries, which never vote for themselves.
+
+        Args:
+            ids: Ids of test items or entries; by default every test item.
+            k: How many neighbors vote; by default as many as in the fit.
+            noise: Label noise of the bank; by default none.
+            temperature: Divides the scores of the distance and attention votes.
+
+        Raises:
+            UnknownItem: An id names neither a test item nor an entry.
+            SettingError: k is not between 1 and the number of entries, or the temperature not positive.
+        """
+        k = self._checked_k(k)
+        queries = self.queries if ids is None else self._pick(ids)
+        if k > queries.pool.k:
+            entries, groups = self.entries, queries.groups
+            pool = search_exact(entries.keys, queries.keys, k, entries.ids, entries.groups, None, groups)
+            queries = replace(queries, pool=pool)
+        return self._decide(queries, k, noise, temperature)
+
+    def save(self, name: str, root: Path = ROOT) -> Checkpoint:
+        """Write a checkpoint; see `attnknn.checkpoints`."""
+        weights = {f"embedder.{key}": array for key, array in self._weights.items()}
+        return save_checkpoint(name, self.card, weights | self.fitted.to_arrays(), self.bundle.arrays, root)
+
+    def _decide(self, queries: Queries, k: int, noise: LabelNoise | None, temperature: float) -> Prediction:
+        if not 0 < temperature < np.inf:
+            raise SettingError("temperature", temperature, "a positive number", "Use 1 for the votes as they were fitted.")
+        noise = noise or LabelNoise()
+        seen = self.observe(noise)
+        ballot = cast_votes(queries, k, self.entries, seen, self.fitted, temperature)
+        return Prediction(
+            queries, self.entries, seen, ballot, self.fitted.attention, self.class_names, k, noise, temperature
+        )
+
+    def _observe(self, noise: LabelNoise) -> Observation:
+        """See the bank under label noise; matrix noise without a matrix confuses look-alike classes."""
+        if noise.kind == "matrix" and noise.matrix is None:
+            rows = self.bundle.arrays["class_confusion"].tolist()
+            noise = replace(noise, matrix=tuple(tuple(row) for row in rows))
+        return observe(self.entries, noise)
+
+    def _pick(self, ids: Sequence[str]) -> Queries:
+        """Collect queries by id; an entry is left out of its own neighborhood, with its duplicates."""
+        rows = self.bundle.rows
+        for item in ids:
+            if item not in rows:
+                raise UnknownItem(item, f'checkpoint "{self.name}"', str(self.queries.ids[0]))
+        if all(rows[item][0] == "query" for item in ids):
+            return self.queries.take(np.array([rows[item][1] for item in ids], dtype=np.intp))
+        return Queries.join([self._query_of(*rows[item]) for item in ids])
+
+    def _query_of(self, kind: str, row: int) -> Queries:
+        if kind == "query":
+            return self.queries.take(np.array([row]))
+        entries, here = self.entries, slice(row, row + 1)
+        groups = entries.groups[here]
+        most = len(entries) - int(np.sum(entries.groups == groups[0]))
+        pool = search_exact(entries.keys, entries.keys[here], min(POOL, most), entries.ids, entries.groups, None, groups)
+        logits = self.bundle.arrays["entry_logits"][here]
+        return Queries(entries.ids[here], entries.keys[here], pool, logits, entries.labels[here], groups)
+
+    def _checked_k(self, k: int | None) -> int:
+        if k is None:
+            return min(self.config.attention.k, len(self.entries))
+        largest = len(self.entries)
+        if isinstance(k, bool) or not isinstance(k, int | np.integer) or not 1 <= k <= largest:
+            raise SettingError(
+                "k", k, f"a whole number between 1 and {largest}, the number of entries", "Choose a smaller k."
+            )
+        return int(k)
+
+    def _pool_size(self, k: int) -> int:
+        return min(max(POOL, k), len(self.entries))
+
+
+def load(name: str, root: Path = ROOT) -> AttnKNN:
+    """Load a trained classifier from `checkpoints/<name>`.
+
+    Raises:
+        UnknownCheckpoint: There is none of that name.
+        SchemaMismatch: It was written for another version of the format.
+        DamagedCheckpoint: A file is missing, cut short or changed, or the parts do not fit together.
+    """
+    checkpoint = open_checkpoint(name, root)
+    card = checkpoint.card
+    try:
+        arrays = checkpoint.weights()
+        embedder = {key.removeprefix("embedder."): value for key, value in arrays.items() if key.startswith("embedder.")}
+        fitted = FittedVotes.from_arrays(tuple(card["attention"]["heads"]), tuple(card["attention"]["terms"]), arrays)
+        bundle = open_bundle(checkpoint)
+        classifier = AttnKNN(bundle, fitted, card, embedder)
+        _ = classifier.config
+    except (KeyError, TypeError, IndexError) as error:
+        expected = "Card, weights and bundle must describe one classifier, as docs/formats.md says."
+        raise DamagedCheckpoint(name, expected, f"A part is missing or of another shape ({error}).") from error
+    return classifier

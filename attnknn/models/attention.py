@@ -1,0 +1,239 @@
+"""Attention over neighbors: terms → scores → weights and a sink, one complete vote per head.
+
+    score[b, h, j] = Σ_t θ[h, t] · φ_t[b, j]
+    g[b, h]        = sigmoid(b_h · ψ[b, h])                    the sink: "none of these"
+    w[b, h, j]     = (1 − g[b, h]) · softmax_j(score[b, h, j])   weights and sink sum to one
+    p[b, h, c]     = Σ_j w[b, h, j] [y_j = c] + g[b, h] · prior(c)
+    p[b, c]        = (1/H) Σ_h p[b, h, c]                        heads count equally
+
+Heads have names and jobs: each sees its own terms, so they differ by construction and each can be
+explained in a word. Roads not taken (measured, `docs/decisions.md`): heads that all see every term
+converge to one head, and a learned gate over heads collapses onto one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from attnknn.arrays import Array, entropy, namespace, one_hot, softmax
+from attnknn.models.terms import Surroundings, stack_features
+
+
+@dataclass(frozen=True)
+class Head:
+    """One complete vote: which terms it sees, and what it listens for in a sentence."""
+
+    terms: tuple[str, ...]
+    why: str
+
+
+HEADS: dict[str, Head] = {
+    "nearest": Head(("distance", "rank"), "listens to whoever is closest"),
+    "trusted": Head(("distance", "trust", "agreement"), "listens to neighbors whose label their own neighbors confirm"),
+    "typical": Head(("distance", "prototype"), "listens to neighbors that look like the average of their class"),
+    "familiar": Head(("distance", "content", "fellows"), "listens to neighbors close in a metric learned for the vote"),
+}
+
+
+@dataclass(frozen=True)
+class Attention:
+    """The fitted numbers of one attention vote.
+
+    Attributes:
+        heads: Names of the H heads.
+        terms: Names of the T terms that any head sees.
+        coefficients: θ, shape (H, T); zero where a head does not see a term.
+        sink: b, shape (H, 4): what (1, mean distance, nearest distance, entropy of the head's vote)
+            add to the logit of the sink's mass.
+        seat: For class averages at the table: what is added to the score of an average, shape (H,).
+            None: only neighbors vote.
+        metric: W of the content term, shape (R, D). None: no head sees content.
+    """
+
+    heads: tuple[str, ...]
+    terms: tuple[str, ...]
+    coefficients: Array
+    sink: Array
+    seat: Array | None = None
+    metric: Array | None = None
+
+    @property
+    def has_averages(self) -> bool:
+        """Whether the class averages sit at the table."""
+        return self.seat is not None
+
+    def to_arrays(self) -> dict[str, Array]:
+        """Return the fitted numbers by name, for a file of weights."""
+        named = {
+            "coefficients": self.coefficients,
+            "sink": self.sink,
+            "seat": self.seat,
+            "metric": self.metric,
+        }
+        return {name: array for name, array in named.items() if array is not None}
+
+    @classmethod
+    def from_arrays(cls, heads: Sequence[str], terms: Sequence[str], arrays: Mapping[str, Array]) -> Attention:
+        """Rebuild from `to_arrays`; the names come from the card of the checkpoint."""
+        return cls(
+            tuple(heads),
+            tuple(terms),
+            arrays["coefficients"],
+            arrays["sink"],
+            arrays.get("seat"),
+            arrays.get("metric"),
+        )
+
+
+@dataclass(frozen=True)
+class HeadVotes:
+    """What every head says about B queries.
+
+    Attributes:
+        scores: Shape (B, H, K), or (B, H, K + C) with class averages behind the neighbors.
+        weights: Likewise; with `sink` they sum to one per query and head.
+        sink: Shape (B, H), between 0 and 1.
+        probabilities: Shape (B, H, C); rows sum to one.
+    """
+
+    scores: Array
+    weights: Array
+    sink: Array
+    probabilities: Array
+
+
+def terms_of(heads: Sequence[str]) -> tuple[str, ...]:
+    """List the terms that any of the heads sees, in the order in which they first appear."""
+    return tuple(dict.fromkeys(term for name in heads for term in HEADS[name].terms))
+
+
+def query_facts(distances: Array, probabilities: Array) -> Array:
+    """State four facts about a query, from which a sink learns when to say "none of these".
+
+    ψ = (1, mean distance, nearest distance, entropy of the vote in nats)
+
+    Args:
+        distances: Shape (B, K), nearest first.
+        probabilities: A vote of shape (B, C), or (B, H, C) for one per head.
+
+    Returns:
+        Shape (B, 4), or (B, H, 4).
+    """
+    xp = namespace(distances)
+    spread = entropy(probabilities)
+    mean, nearest = xp.mean(distances, axis=-1), distances[:, 0]
+    if spread.ndim == 2:
+        mean, nearest = mean[:, None], nearest[:, None]
+    blank = xp.zeros_like(spread)
+    return xp.stack([blank + 1, blank + mean, blank + nearest, spread], axis=-1)
+
+
+def sigmoid(logits: Array) -> Array:
+    """Map real numbers to (0, 1): 1 / (1 + exp(−x)), written so that it never overflows."""
+    return 0.5 * (1 + namespace(logits).tanh(0.5 * logits))
+
+
+def score_neighbors(features: Array, attention: Attention) -> Array:
+    """Add up the terms: score[b, h, j] = Σ_t θ[h, t] φ_t[b, j].
+
+    Args:
+        features: φ, shape (B, T, K).
+        attention: Its `coefficients` are θ.
+
+    Returns:
+        Shape (B, H, K).
+    """
+    return attention.coefficients @ features
+
+
+def score_averages(around: Surroundings, attention: Attention) -> Array:
+    """Score the class averages as C more neighbors, by their distance and a seat of their own.
+
+    score[b, h, c] = θ[h, distance] · (−‖z_b − μ_c‖ / r_b) + seat_h
+
+    Other terms are silent about an average: it has no rank, and no label that could be wrong.
+
+    Returns:
+        Shape (B, H, C).
+    """
+    if attention.seat is None:
+        raise ValueError("class averages need a seat at the table, however: attention.seat=None")
+    xp = namespace(around.distances)
+    mean = xp.mean(around.distances, axis=-1, keepdims=True)
+    closeness = -around.average_distances / xp.where(mean > 0, mean, xp.ones_like(mean))
+    by_distance = attention.coefficients[:, attention.terms.index("distance")]
+    return by_distance[None, :, None] * closeness[:, None, :] + attention.seat[None, :, None]
+
+
+def attend(
+    around: Surroundings, attention: Attention, temperature: float = 1.0, features: Array | None = None
+) -> HeadVotes:
+    """Let every head vote: the formulas at the top of this module.
+
+    Args:
+        around: B queries and their K neighbors.
+        attention: The fitted numbers.
+        temperature: Divides the scores; small lets the best neighbor decide, large approaches a uniform vote.
+        features: `stack_features(around, attention.terms)`, where the caller has it already.
+
+    Returns:
+        One vote per query and head.
+
+    Raises:
+        ValueError: If the temperature is not positive.
+    """
+    if not temperature > 0:
+        raise ValueError(f"temperature must be positive, however: temperature={temperature}")
+    xp = namespace(around.distances)
+    if features is None:
+        features = stack_features(around, attention.terms, attention.metric)
+    scores = score_neighbors(features, attention)
+    voters = one_hot(around.labels, around.n_classes, scores.dtype)
+    if attention.has_averages:
+        scores = xp.concat([scores, score_averages(around, attention)], axis=-1)
+        voters = xp.concat([voters, _class_rows(voters, around.n_classes)], axis=1)
+    share = softmax(scores / temperature)
+    heard = share @ voters
+    facts = query_facts(around.distances, heard)
+    sink = sigmoid(xp.sum(facts * attention.sink[None, :, :], axis=-1))
+    stay = (1 - sink)[:, :, None]
+    probabilities = stay * heard + sink[:, :, None] * around.prior[:, None, :]
+    return HeadVotes(scores, stay * share, sink, probabilities)
+
+
+def explain_scores(around: Surroundings, attention: Attention) -> Array:
+    """Split each score into what each term added: θ[h, t] · φ_t[b, j].
+
+    Returns:
+        Shape (B, H, T, K). Summed over T it is the score of the neighbor.
+    """
+    features = stack_features(around, attention.terms, attention.metric)
+    return attention.coefficients[None, :, :, None] * features[:, None, :, :]
+
+
+def head_disagreement(weights: Array) -> Array:
+    """Measure how differently heads listen: mean total variation distance over pairs of heads.
+
+    D[b] = mean over pairs h < g of ½ Σ_j |w̃[b, h, j] − w̃[b, g, j]|,  w̃ = w without the sink
+
+    Args:
+        weights: Shape (B, H, K).
+
+    Returns:
+        Shape (B,), between 0 (all alike) and 1 (no neighbor in common); 0 for one head.
+    """
+    xp = namespace(weights)
+    n_heads = int(weights.shape[1])
+    if n_heads == 1:
+        return xp.zeros_like(weights[:, 0, 0])
+    listened = weights / xp.sum(weights, axis=-1, keepdims=True)
+    gaps = xp.abs(listened[:, :, None, :] - listened[:, None, :, :])
+    return xp.sum(gaps, axis=(1, 2, 3)) / (2 * n_heads * (n_heads - 1))
+
+
+def _class_rows(voters: Array, n_classes: int) -> Array:
+    """One row per class average, for each query: (B, C, C), the identity repeated."""
+    xp = namespace(voters)
+    identity = xp.eye(n_classes, dtype=voters.dtype)
+    return xp.broadcast_to(identity[None, :, :], (voters.shape[0], n_classes, n_classes))

@@ -1,0 +1,164 @@
+"""One training run, from a dataset to a classifier that can be saved.
+
+    train items ─┬─ fit part ──→ embedder ──→ keys ──→ bank
+                 └─ held out ──→ queries ──→ votes and their calibration
+    test items  ────────────────────────────→ queries of the bundle; nothing is chosen on them
+"""
+
+from __future__ import annotations
+
+import platform
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from attnknn.bank.exact import search_exact
+from attnknn.bank.statistics import entry_neighborhoods, prototypes
+from attnknn.bank.entries import Entries
+from attnknn.bundle import POOL, Bundle, Queries
+from attnknn.classifier import AttnKNN
+from attnknn.config import EmbedderConfig, TrainingConfig
+from attnknn.data import Dataset, load_dataset, split_by_group
+from attnknn.evaluation.protocol import summarize
+from attnknn.training.attention import fit_votes
+from attnknn.training.embedder import Report, silent, train_embedder
+
+LIBRARIES = ("numpy", "torch", "faiss-cpu", "scikit-learn", "scipy", "safetensors")
+NEIGHBORHOOD = 24  # 20 that judge an entry's trust, and some to spare for leaving duplicates out
+
+
+def default_config(dataset: Dataset, seed: int = 0) -> TrainingConfig:
+    """Choose sensible defaults for a kind of data."""
+    if dataset.kind == "image":
+        return TrainingConfig(dataset.name, seed)
+    embedder = EmbedderConfig("mlp", dimension=16, width=64, epochs=100, batch_size=32, learning_rate=2e-3, dropout=0.2)
+    return TrainingConfig(dataset.name, seed, embedder=embedder)
+
+
+def fit(dataset: Dataset | str, config: TrainingConfig | None = None, report: Report = silent) -> AttnKNN:
+    """Train an embedder, fill a bank, fit the votes, and measure them once on test.
+
+    Args:
+        dataset: A dataset, or the name of a registered one.
+        config: How to train; by default what suits the kind of data.
+        report: Told about progress; see `attnknn.training.embedder.Report`.
+
+    Returns:
+        A classifier; `save` writes it as a checkpoint.
+
+    Raises:
+        UnknownDataset: No dataset of that name is registered.
+    """
+    dataset = load_dataset(dataset) if isinstance(dataset, str) else dataset
+    config = config or default_config(dataset)
+    train, test = dataset.where("train"), dataset.where("test")
+    is_held = split_by_group(dataset.labels[train], dataset.groups[train], config.held_out, config.seed)
+    fit_part, held = train[~is_held], train[is_held]
+    embedder = train_embedder(
+        dataset.inputs[fit_part], dataset.labels[fit_part], dataset.n_classes, config.embedder, config.seed, report
+    )
+    embedded = {part: embedder.embed(dataset.inputs[rows]) for part, rows in _parts(fit_part, held, test).items()}
+    report("bank", 0.0, {})
+    entries = _entries(dataset, fit_part, embedded["fit"][0])
+    report("votes", 0.0, {})
+    fitted = fit_votes(_queries(dataset, held, *embedded["held"], entries), entries, config.attention, config.seed)
+    queries = _queries(dataset, test, *embedded["test"], entries)
+    arrays = _arrays(dataset, entries, fit_part, queries, test, embedded["fit"][1])
+    weights = {name: tensor.numpy() for name, tensor in embedder.state_dict().items()}
+    card = _card(dataset, config, fitted.attention.heads, fitted.attention.terms)
+    classifier = AttnKNN(Bundle(arrays, dataset.class_names), fitted, card, weights)
+    report("evaluation", 0.0, {})
+    card["sizes"] = {"entries": len(fit_part), "held_out": len(held), "test": len(test)}
+    card["metrics"] = summarize(classifier)
+    report("done", 1.0, {})
+    return classifier
+
+
+def _parts(
+    fit_part: NDArray[np.intp], held: NDArray[np.intp], test: NDArray[np.intp]
+) -> dict[str, NDArray[np.intp]]:
+    return {"fit": fit_part, "held": held, "test": test}
+
+
+def _entries(dataset: Dataset, rows: NDArray[np.intp], keys: NDArray[np.float32]) -> Entries:
+    ids, groups = dataset.ids[rows], dataset.groups[rows].astype(np.int32)
+    return Entries(
+        ids,
+        keys,
+        dataset.labels[rows].astype(np.int32),
+        groups,
+        entry_neighborhoods(keys, ids, groups, NEIGHBORHOOD).astype(np.int32),
+        dataset.n_classes,
+    )
+
+
+def _queries(
+    dataset: Dataset, rows: NDArray[np.intp], keys: NDArray[np.float32], logits: NDArray[np.float32], entries: Entries
+) -> Queries:
+    pool = search_exact(entries.keys, keys, min(POOL, len(entries)), entries.ids)
+    labels, groups = dataset.labels[rows].astype(np.int32), np.full(len(rows), -1, np.int32)
+    return Queries(dataset.ids[rows], keys, pool, logits, labels, groups)
+
+
+def _arrays(
+    dataset: Dataset,
+    entries: Entries,
+    fit_part: NDArray[np.intp],
+    queries: Queries,
+    test: NDArray[np.intp],
+    entry_logits: NDArray[np.float32],
+) -> dict[str, NDArray[Any]]:
+    """Lay out the bundle, as `attnknn.bundle.SHAPES` lists it."""
+    inputs = dataset.inputs if dataset.inputs.dtype == np.uint8 else dataset.inputs.astype(np.float32)
+    return {
+        "entry_ids": np.char.encode(entries.ids, "utf-8"),
+        "entry_keys": entries.keys,
+        "entry_labels": entries.labels,
+        "entry_groups": entries.groups,
+        "entry_neighborhoods": entries.neighborhoods,
+        "entry_logits": entry_logits,
+        "entry_inputs": inputs[fit_part],
+        "query_ids": np.char.encode(queries.ids, "utf-8"),
+        "query_keys": queries.keys,
+        "query_labels": queries.labels,
+        "query_neighbors": queries.pool.entries.astype(np.int32),
+        "query_distances": queries.pool.distances.astype(np.float32),
+        "query_logits": queries.logits,
+        "query_inputs": inputs[test],
+        "class_confusion": _confusion(entries),
+    }
+
+
+def _confusion(entries: Entries) -> NDArray[np.float32]:
+    """Say which class is mistaken for which: a softmax of prototype cosines / 0.1, never itself."""
+    from attnknn.arrays import softmax
+
+    centers = prototypes(entries.keys, entries.labels, entries.n_classes)
+    likeness = centers @ centers.T / 0.1
+    np.fill_diagonal(likeness, -np.inf)
+    return softmax(likeness).astype(np.float32)
+
+
+def _card(
+    dataset: Dataset, config: TrainingConfig, heads: tuple[str, ...], terms: tuple[str, ...]
+) -> dict[str, Any]:
+    return {
+        "title": f"{dataset.title}, residual attention",
+        "licence": "MIT",
+        "dataset": {
+            "name": dataset.name,
+            "title": dataset.title,
+            "kind": dataset.kind,
+            "hash": dataset.hash,
+            "licence": dataset.licence,
+            "source": dataset.source,
+            "class_names": list(dataset.class_names),
+            "feature_names": list(dataset.feature_names),
+            "input_shape": list(dataset.inputs.shape[1:]),
+        },
+        "config": config.to_dict(),
+        "attention": {"preset": "residual", "heads": list(heads), "terms": list(terms)},
+        "versions": {"python": platform.python_version()} | {name: version(name) for name in LIBRARIES},
+    }

@@ -1,0 +1,82 @@
+// Heads × neighbors: a row per head, a column per neighbor, and "none of these" at the end.
+
+function drawHeat(view) {
+  const { data, heat } = view
+  const k = data.neighbors.length
+  const peak = highestWeight(data)
+  heat.style.setProperty("--k", k)
+  const rows = fit(view.heatRows, data.heads.length + 1, () => setRole(make("div", "row"), "row"))
+  drawHeatHeader(rows[0], data.neighbors)
+  data.heads.forEach((head, h) => drawHeatRow(rows[h + 1], head, h, data.neighbors, peak))
+  say(view.root.querySelector(".peak"), percent(peak))
+  sizeHeat(view)
+}
+
+function setRole(element, role) {
+  element.setAttribute("role", role)
+  return element
+}
+
+function drawHeatHeader(row, neighbors) {
+  const cells = fit(row, neighbors.length + 3, () => setRole(make("span", "rank"), "columnheader"))
+  say(cells[0], "head")
+  say(cells[1], "effective")
+  set(cells[1], "title", "effective neighbors: exp(entropy of the head's weights)")
+  neighbors.forEach((neighbor, j) => {
+    say(cells[j + 2], String(neighbor.rank))
+    set(cells[j + 2], "data-j", j)
+  })
+  const last = cells[neighbors.length + 2]
+  last.removeAttribute("data-j")
+  say(last, "none")
+  set(last, "title", "none of these: weight that goes to all classes alike")
+  for (let i = 0; i < cells.length; i++) set(cells[i], "data-part", headerPart(i, cells.length))
+}
+
+function headerPart(i, n) {
+  return i === 0 ? "name" : i === 1 ? "effective" : i === n - 1 ? "none" : "rank"
+}
+
+function drawHeatRow(row, head, h, neighbors, peak) {
+  const k = neighbors.length
+  const cells = fit(row, k + 3, (i) => setRole(make("span", "cell"), i ? "cell" : "rowheader"))
+  drawHeadFacts(cells, head, k)
+  neighbors.forEach((neighbor, j) => {
+    const cell = cells[j + 2]
+    const weight = neighbor.weights[h]
+    set(cell, "data-j", j)
+    set(cell, "data-level", Math.round((LEVELS * weight) / peak))
+    say(cell, String(Math.round(100 * weight)))
+    set(cell, "title", `${head.name} gives neighbor ${neighbor.rank} (${neighbor.observed_label}) ${percent(weight)}`)
+  })
+}
+
+function drawHeadFacts(cells, head, k) {
+  cells[0].className = "name"
+  cells[1].className = "effective"
+  say(cells[0], head.name)
+  set(cells[0], "title", head.why)
+  say(cells[1], head.effective.toFixed(1))
+  set(cells[1], "title", `${head.effective.toFixed(2)} effective neighbors of ${k}`)
+  for (let i = 2; i < k + 2; i++) cells[i].className = "cell"
+  const sink = cells[k + 2]
+  sink.className = "sink"
+  sink.removeAttribute("data-j")
+  sink.removeAttribute("data-level")
+  say(sink, String(Math.round(100 * head.sink)))
+  set(sink, "title", `none of these: ${percent(head.sink)} of ${head.name}`)
+}
+
+// Numbers in the cells and all ranks above them, where there is room.
+function sizeHeat(view) {
+  const columns = view.data.neighbors.length + 1
+  const width = (view.heatWidth - 130) / columns
+  set(view.heat, "data-room", width >= 25 ? "numbers" : width >= 17 ? "ranks" : "colors")
+}
+
+function markHeat(view, j) {
+  const cells = view.heatRows.firstChild?.children ?? []
+  view.heatColumn.hidden = j < 0
+  view.heatColumn.style.gridColumn = String(j + 3)
+  for (const cell of cells) cell.classList.toggle("hot", cell.dataset.j === String(j))
+}

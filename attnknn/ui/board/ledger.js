@@ -1,0 +1,136 @@
+// Why a neighbor has its weight: each term of its score against its average fellow.
+
+const ALL = -1 // the mean of the heads
+
+function termOf(neighbor, term, head) {
+  const values = neighbor.terms[term] ?? []
+  if (head !== ALL) return values[head] ?? 0
+  return values.length ? values.reduce((sum, value) => sum + value, 0) / values.length : 0
+}
+
+// Per term: what it adds to neighbor j's score, the mean over all neighbors, and the difference.
+function relativeTerms(data, j, head) {
+  return data.terms.map((term) => {
+    const own = termOf(data.neighbors[j], term, head)
+    const mean = data.neighbors.reduce((sum, neighbor) => sum + termOf(neighbor, term, head), 0) / data.neighbors.length
+    return { term, own, mean, difference: own - mean }
+  })
+}
+
+// The softmax with numbers: weight = (1 − sink) · e^(score / t) / sum, scores against their mean.
+function weightFormula(data, j, head) {
+  const t = data.temperature ?? 1
+  const scores = data.neighbors.map((_, i) => relativeTerms(data, i, head).reduce((sum, row) => sum + row.difference, 0))
+  const sum = scores.reduce((total, score) => total + Math.exp(score / t), 0)
+  const { sink } = data.heads[head]
+  const weight = ((1 - sink) * Math.exp(scores[j] / t)) / sum
+  const isExact = Math.abs(weight - data.neighbors[j].weights[head]) < 5e-3
+  return { score: scores[j], t, sum, sink, weight, isExact }
+}
+
+function drawTabs(view) {
+  const { data } = view
+  const names = data.heads.length > 1 ? ["all heads", ...data.heads.map((head) => head.name)] : data.heads.map((head) => head.name)
+  if (view.head >= data.heads.length || (data.heads.length === 1 && view.head === ALL)) view.head = data.heads.length > 1 ? ALL : 0
+  const first = data.heads.length > 1 ? ALL : 0
+  const tabs = fit(view.tabs, names.length, () => makeTab(view))
+  names.forEach((name, i) => {
+    const [radio, text] = tabs[i].children
+    radio.value = i + first
+    radio.checked = i + first === view.head
+    say(text, name)
+  })
+}
+
+function makeTab(view) {
+  const radio = make("input")
+  radio.type = "radio"
+  radio.name = "head"
+  return make("label", "tab", radio, make("span"))
+}
+
+function drawLedger(view, j) {
+  const { data, head } = view
+  const panel = view.why
+  const neighbor = data.neighbors[j]
+  panel.classList.toggle("empty", !neighbor)
+  if (!neighbor) return
+  const one = head === ALL ? null : data.heads[head]
+  const share = one ? neighbor.weights[head] : neighbor.share
+  say(panel.querySelector("h2"), `Why neighbor ${neighbor.rank} has ${percent(share)}${one ? ` of ${one.name}` : ""}`)
+  paintChip(panel.querySelector("header .chip"), data, neighbor.observed_label, neighbor.is_flipped)
+  say(panel.querySelector(".job"), one ? one.why : `The mean of ${counted(data.heads.length, "head")}, which count equally.`)
+  say(panel.querySelector("caption"), `Terms of the score of neighbor ${neighbor.rank} against the average of ${counted(data.neighbors.length, "neighbor")}`)
+  const rows = relativeTerms(data, j, head)
+  drawWaterfall(panel.querySelector("tbody"), rows, isHeard(data, head))
+  sentence(panel.querySelector(".formula"), ...formulaParts(data, j, head, rows))
+}
+
+// A head does not hear a term that is zero for every neighbor.
+function isHeard(data, head) {
+  return (term) => data.neighbors.some((neighbor) => termOf(neighbor, term, head) !== 0)
+}
+
+function drawWaterfall(body, rows, heard) {
+  const total = rows.reduce((sum, row) => sum + row.difference, 0)
+  const reach = waterfallReach(rows)
+  const lines = fit(body, rows.length + 1, makeLine)
+  let before = 0
+  rows.forEach((row, i) => {
+    drawLine(lines[i], row.term, before, before + row.difference, reach, heard(row.term))
+    set(lines[i], "title", `${row.term}: ${signed(row.own)} here, ${signed(row.mean)} on average`)
+    before += row.difference
+  })
+  const last = lines[rows.length]
+  drawLine(last, "together", 0, total, reach, true)
+  set(last, "title", "score above its average fellow")
+  for (const line of lines) line.classList.toggle("together", line === last)
+}
+
+// Half the width of the scale: a round number that holds every step of the waterfall.
+function waterfallReach(rows) {
+  let before = 0
+  const furthest = rows.reduce((most, row) => Math.max(most, Math.abs((before += row.difference))), 0)
+  return [1, 2, 3, 5, 8, 12, 20, 30, 50].find((reach) => furthest <= reach) ?? furthest
+}
+
+function makeLine() {
+  const name = make("th")
+  name.scope = "row"
+  return make("tr", "line", name, make("td", "fall", make("i")), make("td", "number"))
+}
+
+function drawLine(line, name, from, to, reach, isHeardHere) {
+  const [term, fall, number] = line.children
+  const at = (score) => 50 + (48 * score) / reach
+  say(term, name)
+  say(number, isHeardHere ? signed(to - from) : "–")
+  line.classList.toggle("unheard", !isHeardHere)
+  line.classList.toggle("against", to < from)
+  fall.firstChild.style.left = `${at(Math.min(from, to))}%`
+  fall.firstChild.style.width = `${at(Math.max(from, to)) - at(Math.min(from, to))}%`
+  fall.style.setProperty("--to", `${at(to)}%`)
+}
+
+function formulaParts(data, j, head, rows) {
+  const heard = rows.filter((row) => isHeard(data, head)(row.term))
+  const total = rows.reduce((sum, row) => sum + row.difference, 0)
+  const sum = heard.map((row, i) => (i ? `${row.difference < 0 ? " − " : " + "}${Math.abs(row.difference).toFixed(2)}` : signed(row.difference))).join("")
+  const score = [`score above its average fellow\n= ${sum || "0"} = `, [signed(total)], "\n"]
+  if (data.neighbors.length === 1) return ["Only one neighbor was asked: it has no fellows to be compared with."]
+  return [...score, ...(head === ALL ? shareParts(data.neighbors[j]) : weightParts(data, j, head))]
+}
+
+function shareParts(neighbor) {
+  const { weights } = neighbor
+  if (weights.length > 6) return [`share = mean of ${weights.length} heads = `, [percent(neighbor.share)]]
+  return [`share = (${weights.map((weight) => Math.round(100 * weight)).join(" + ")})${NO_BREAK}% / ${weights.length} = `, [percent(neighbor.share)]]
+}
+
+function weightParts(data, j, head) {
+  const { score, t, sum, sink, isExact } = weightFormula(data, j, head)
+  const weight = percent(data.neighbors[j].weights[head])
+  if (!isExact) return ["weight = ", [weight]]
+  const power = t === 1 ? score.toFixed(2) : `(${score.toFixed(2)} / ${t})`
+  return [`weight = (1 − ${sink.toFixed(2)}) · e^${power.replace("-", "−")} / ${sum.toFixed(1)} = `, [weight]]
+}

@@ -1,0 +1,173 @@
+// The votes: stacked bars made of neighbors, grouped by the class their labels vote for.
+
+const RACING = 3
+
+function makeRace() {
+  return make(
+    "div",
+    "race",
+    make("div", "title", make("i", "dot"), make("b", "name"), make("span", "number"), make("span", "chip"), makeMark()),
+    make("div", "track", make("div", "bar"), make("i", "pin")),
+    make("div", "groups"),
+    make("p", "caption"),
+  )
+}
+
+function drawVotes(view) {
+  const { data, root } = view
+  const racing = data.votes.slice(0, RACING)
+  const races = fit(root.querySelector(".races"), racing.length, makeRace)
+  racing.forEach((vote, i) => drawRace(races[i], vote, data, view.raceWidth))
+  drawOthers(root.querySelector(".others"), data.votes.slice(RACING), data)
+  say(root.querySelector(".races").parentElement.querySelector(".count"), `${counted(data.neighbors.length, "neighbor")} · ${counted(data.classes.length, "class", "classes")}`)
+}
+
+function drawRace(race, vote, data, width) {
+  const [title, track, groups, caption] = race.children
+  const [dot, name, number, chip, mark] = title.children
+  set(dot, "data-vote", vote.name)
+  say(name, vote.title)
+  say(number, percent(chance(data, vote, vote.predicted)))
+  paintChip(chip, data, vote.predicted)
+  paintMark(mark, vote.is_correct)
+  mark.lastChild.classList.remove("unseen")
+  const shares = classShares(vote, data)
+  drawSegments(track.firstChild, vote, shares, data, width)
+  drawGroups(groups, vote, shares, data)
+  set(track, "role", "img")
+  set(track, "aria-label", describeVote(vote, shares, data))
+  drawCaption(caption, vote, data)
+}
+
+// Classes in the order of the bar: [{c, share, members}], most probable first, each with its
+// neighbors, heaviest first.
+function classShares(vote, data) {
+  const groups = data.classes.map((_, c) => ({ c, share: 0, members: [] }))
+  data.neighbors.forEach((neighbor, j) => {
+    const group = groups[data.classes.indexOf(neighbor.observed_label)]
+    if (!group || !vote.weights) return
+    group.members.push(j)
+    group.share += vote.weights[j]
+  })
+  if (!vote.weights) groups.forEach((group) => (group.share = vote.probabilities[group.c]))
+  for (const group of groups) group.members.sort((a, b) => vote.weights[b] - vote.weights[a] || a - b)
+  return groups
+    .filter((group) => group.share > 0 || group.members.length)
+    .sort((a, b) => vote.probabilities[b.c] - vote.probabilities[a.c] || a.c - b.c)
+}
+
+function drawSegments(bar, vote, shares, data, width) {
+  const pieces = shares.flatMap(({ c, share, members }) =>
+    members.length ? members.map((j) => ({ c, j, share: vote.weights[j] })) : [{ c, j: -1, share }],
+  )
+  if (vote.sink > 0) pieces.push({ c: -1, j: -2, share: vote.sink })
+  const segments = fit(bar, pieces.length, () => make("span", "", make("i")))
+  let start = 0
+  pieces.forEach((piece, i) => {
+    drawSegment(segments[i], piece, data, width)
+    segments[i].dataset.middle = start + piece.share / 2
+    start += piece.share
+  })
+}
+
+function drawSegment(segment, { c, j, share }, data, width) {
+  const neighbor = data.neighbors[j]
+  const pixels = share * width
+  segment.className = j === -2 ? "segment sink" : "segment"
+  segment.style.width = `${100 * share}%`
+  if (j >= 0) set(segment, "data-j", j)
+  else segment.removeAttribute("data-j")
+  set(segment, "data-class", c)
+  set(segment, "title", neighbor ? `neighbor ${neighbor.rank}, label ${neighbor.observed_label}: ${percent(share)}` : j === -2 ? `none of these: ${percent(share)}` : `${data.classes[c]}: ${percent(share)}`)
+  drawFace(segment.firstChild, neighbor, pixels, data)
+}
+
+// A thumbnail, or the rank where there is none, in segments wide enough for it.
+function drawFace(face, neighbor, pixels, data) {
+  const size = Math.min(24, Math.floor(pixels) - 3)
+  const isImage = Boolean(neighbor && data.atlas && neighbor.tile != null)
+  face.hidden = !neighbor || size < 14
+  if (face.hidden) return
+  face.className = isImage ? "face tile" : "face"
+  face.style.width = face.style.height = isImage ? `${size}px` : ""
+  say(face, isImage ? "" : String(neighbor.rank))
+  if (isImage) placeTile(face, neighbor.tile, data.atlas)
+}
+
+function drawGroups(strip, vote, shares, data) {
+  const groups = fit(strip, shares.length, () => make("span", "group"))
+  shares.forEach(({ c, share, members }, i) => {
+    groups[i].style.width = `${100 * share}%`
+    set(groups[i], "data-class", c)
+    set(groups[i], "title", `${data.classes[c]}: ${counted(members.length, "neighbor")}, ${percent(share)}`)
+    say(groups[i], share < 0.05 ? "" : share < 0.14 ? data.classes[c] : `${data.classes[c]} · ${percent(share)}`)
+  })
+}
+
+function drawCaption(caption, vote, data) {
+  const second = runnerUp(vote, data)
+  const margin = Math.round(100 * (chance(data, vote, vote.predicted) - second.probability))
+  const effective = vote.effective == null ? "" : ` · ${vote.effective.toFixed(1)} effective neighbors`
+  const sink = vote.sink > 0 ? ` · none of these ${percent(vote.sink)}` : ""
+  say(caption, `${counted(margin, "point")} ahead of ${second.label}${effective}${sink}`)
+}
+
+function runnerUp(vote, data) {
+  let best = { label: "", probability: -1 }
+  data.classes.forEach((label, c) => {
+    if (label !== vote.predicted && vote.probabilities[c] > best.probability) best = { label, probability: vote.probabilities[c] }
+  })
+  return best
+}
+
+function drawOthers(list, votes, data) {
+  list.hidden = !votes.length
+  const rows = fit(list, votes.length, () =>
+    make("li", "other", make("i", "dot"), make("span", "name"), make("span", "mini"), make("span", "number"), make("span", "chip"), makeMark()),
+  )
+  votes.forEach((vote, i) => {
+    const [dot, name, mini, number, chip, mark] = rows[i].children
+    set(dot, "data-vote", vote.name)
+    say(name, vote.title)
+    set(name, "title", vote.title)
+    drawMini(mini, vote, data)
+    say(number, percent(chance(data, vote, vote.predicted)))
+    paintChip(chip, data, vote.predicted)
+    paintMark(mark, vote.is_correct)
+  })
+}
+
+function drawMini(mini, vote, data) {
+  const order = data.classes.map((_, c) => c).sort((a, b) => vote.probabilities[b] - vote.probabilities[a] || a - b)
+  const parts = fit(mini, order.length, () => make("i"))
+  set(mini, "role", "img")
+  set(mini, "aria-label", describeProbabilities(vote, data))
+  set(mini, "title", describeProbabilities(vote, data))
+  order.forEach((c, i) => {
+    parts[i].style.width = `${100 * vote.probabilities[c]}%`
+    set(parts[i], "data-class", c)
+  })
+}
+
+function describeProbabilities(vote, data) {
+  const order = data.classes.map((_, c) => c).sort((a, b) => vote.probabilities[b] - vote.probabilities[a])
+  return order.slice(0, 3).map((c) => `${data.classes[c]} ${percent(vote.probabilities[c])}`).join(", ")
+}
+
+function describeVote(vote, shares, data) {
+  const groups = shares.map(({ c, share, members }) => `${data.classes[c]} ${percent(share)} from ${counted(members.length, "neighbor")}`)
+  const sink = vote.sink > 0 ? `, none of these ${percent(vote.sink)}` : ""
+  return `${vote.title} answers ${vote.predicted}, ${vote.is_correct ? "right" : "wrong"}, with ${percent(chance(data, vote, vote.predicted))}: ${groups.join(", ")}${sink}`
+}
+
+function markVotes(view, j) {
+  for (const race of view.root.querySelector(".races").children) {
+    const [bar, pin] = race.children[1].children
+    const before = bar.querySelector(".hot")
+    const now = bar.querySelector(`[data-j="${j}"]`)
+    if (before !== now) before?.classList.remove("hot")
+    now?.classList.add("hot")
+    pin.hidden = !now
+    if (now) pin.style.left = `${100 * now.dataset.middle}%`
+  }
+}

@@ -1,0 +1,95 @@
+"""Slow, obvious twins: every number is calculated a second time, in loops that anyone can check."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+
+# ---- Metrics and calibration -------------------------------------------------------------------
+
+
+def macro_f1(p, labels):
+    predicted = [list(row).index(max(row)) for row in p]
+    scores = []
+    for c in sorted(set(predicted) | set(labels.tolist())):
+        hits = sum(y == c and g == c for y, g in zip(labels, predicted, strict=True))
+        missed = sum(y == c and g != c for y, g in zip(labels, predicted, strict=True))
+        wrong = sum(y != c and g == c for y, g in zip(labels, predicted, strict=True))
+        scores.append(2 * hits / (2 * hits + missed + wrong))
+    return sum(scores) / len(scores)
+
+
+def brier(p, labels):
+    return sum((p[i][c] - (c == labels[i])) ** 2 for i in range(len(p)) for c in range(len(p[0]))) / len(p)
+
+
+def reliability(p, labels, n_bins, binning):
+    """Return, for each bin, the list of (confidence, right) of its items."""
+    items = [(max(row), row.index(max(row)) == y) for row, y in zip(np.asarray(p).tolist(), labels, strict=True)]
+    rounded = [round(confidence, 6) for confidence, _ in items]
+    bins = [[] for _ in range(n_bins)]
+    for item, confidence in zip(items, rounded, strict=True):
+        if binning == "equal_width":
+            b = max(i for i in range(n_bins) if confidence >= round(i / n_bins, 6))
+        else:
+            below, equal = sum(other < confidence for other in rounded), rounded.count(confidence)
+            b = math.floor(Fraction(2 * below + equal - 1, 2) * n_bins / len(items))
+        bins[b].append(item)
+    return bins
+
+
+def ece(p, labels, n_bins, binning):
+    total = 0.0
+    for items in reliability(p, labels, n_bins, binning):
+        total += abs(sum(right for _, right in items) - sum(confidence for confidence, _ in items))
+    return total / len(p)
+
+
+def debiased_ece(p, labels, n_bins, binning, draws, seed=0):
+    """Kumar et al. (2019): twice the ECE, less its mean when accuracies are drawn again."""
+    rng = np.random.default_rng(seed)
+    again = np.zeros(draws)
+    for items in reliability(p, labels, n_bins, binning):
+        if items:
+            confidence, accuracy = np.mean(items, axis=0)
+            deviation = (accuracy * (1 - accuracy) / len(items)) ** 0.5
+            again += np.abs(rng.normal(accuracy, deviation, draws) - confidence) * len(items) / len(p)
+    return max(0.0, 2 * ece(p, labels, n_bins, binning) - again.mean())
+
+
+def chance_ece(p, n_bins, binning, draws, seed=0):
+    """Draw labels that make the model perfectly calibrated, and measure its ECE, again and again."""
+    rng = np.random.default_rng(seed)
+    return [ece(p, [rng.choice(len(row), p=row) for row in p], n_bins, binning) for _ in range(draws)]
+
+
+def ece_that_drops(confidences, right, n_bins):
+    """The original's ECE: bins (lower, upper], so that a confidence above one is in none of them."""
+    total = 0.0
+    for i in range(n_bins):
+        inside = [j for j, c in enumerate(confidences) if i / n_bins < c <= (i + 1) / n_bins]
+        if inside:
+            gap = np.mean([right[j] for j in inside]) - np.mean([confidences[j] for j in inside])
+            total += abs(gap) * len(inside) / len(confidences)
+    return total
+
+
+def paired_means(a, b, draws, seed=0):
+    """Resampled means of a - b: n items, the same for every seed, and S of the S seeds."""
+    rng = np.random.default_rng(seed)
+    means = []
+    for _ in range(draws):
+        items = rng.choice(a.shape[1], a.shape[1])
+        seeds = rng.choice(a.shape[0], a.shape[0])
+        means.append(np.mean([a[s, i] - b[s, i] for s in seeds for i in items]))
+    return means
+
+
+def calibrate(p, facts, sink, temperature, floor):
+    out = []
+    for row, fact in zip(p, facts, strict=True):
+        score = sum(f * s for f, s in zip(fact, sink, strict=True))
+        mass = floor + (1 - floor) / (1 + math.exp(-score))
+        powers = [((1 - mass) * x + mass / len(row)) ** (1 / temperature) for x in row]
+        out.append([power / sum(powers) for power in powers])
+    return out

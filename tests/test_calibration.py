@@ -1,0 +1,249 @@
+"""Calibration: what it promises, and that it does it."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+
+from attnknn import metrics
+from attnknn.calibration import (
+    FLOOR,
+    START,
+    TEMPERATURE_BOUNDS,
+    Calibrator,
+    calibrate,
+    fit_calibrator,
+    query_facts,
+    sink_mass,
+)
+from tests import oracles
+
+SOME = Calibrator(np.array([-3.0, 1.5, 0.5, 0.8]), 1.7)
+
+
+def softened(scores):
+    raised = np.exp(scores - scores.max(axis=1, keepdims=True))
+    return raised / raised.sum(axis=1, keepdims=True)
+
+
+def draw_labels(truth, rng):
+    return (rng.random((len(truth), 1)) > np.cumsum(truth, axis=1)[:, :-1]).sum(axis=1)
+
+
+def overconfident(n=800, seed=0, sharpness=2.0):
+    """Draw votes that are too sure, the more so the farther the neighbors: (p, facts, labels)."""
+    rng = np.random.default_rng(seed)
+    distances = np.sort(rng.uniform(0.1, 0.5, (n, 8)) + rng.uniform(0, 1, (n, 1)), axis=1)
+    scores = 2 * rng.normal(size=(n, 5))
+    far = np.clip(distances.mean(axis=1, keepdims=True) - 0.5, 0, 0.6)
+    truth = (1 - far) * softened(scores) + far / 5
+    p = softened(sharpness * scores)
+    return p, query_facts(distances, p), draw_labels(truth, rng)
+
+
+def loss(p, facts, labels, calibrator):
+    return metrics.negative_log_likelihood(calibrate(p, facts, calibrator), labels)
+
+
+# ---- Applying
+
+
+def test_calibrating_equals_its_slow_twin():
+    p, facts, _ = overconfident(50)
+    expected = oracles.calibrate(p, facts, SOME.sink, SOME.temperature, FLOOR)
+    np.testing.assert_allclose(calibrate(p, facts, SOME), expected, atol=1e-12)
+
+
+rows = arrays.arrays(np.float64, (4, 5), elements=st.floats(0, 1)).filter(lambda p: bool((p.sum(axis=1) > 0.1).all()))
+coefficients = arrays.arrays(np.float64, 4, elements=st.floats(-50, 50))
+
+
+@settings(deadline=None, max_examples=200)
+@given(p=rows, sink=coefficients, temperature=st.floats(*TEMPERATURE_BOUNDS), distance=st.floats(0, 2))
+def test_calibrated_rows_sum_to_one_and_keep_the_order_of_classes(p, sink, temperature, distance):
+    p = p / p.sum(axis=1, keepdims=True)
+    facts = query_facts(np.full((4, 3), distance), p)
+    q = calibrate(p, facts, Calibrator(sink, temperature))
+    np.testing.assert_allclose(q.sum(axis=1), 1, atol=1e-12)
+    assert (q >= 0).all()
+    ordered = np.take_along_axis(q, p.argsort(axis=1, kind="stable"), axis=1)
+    assert (np.diff(ordered, axis=1) >= -1e-13).all()
+
+
+def test_an_almost_certain_sink_leaves_the_winner_in_place():
+    p = np.array([[0.2, 0.3 - 1e-6, 0.5 - 2e-6, 3e-6], [0.5, 0.5 - 1e-6, 5e-7, 5e-7], [0, 0, 0.4, 0.6]])
+    facts = query_facts(np.full((3, 2), 2.0), p)
+    q = calibrate(p, facts, Calibrator(np.array([50.0, 50, 50, 50]), 20.0))
+    assert np.array_equal(q.argmax(axis=1), p.argmax(axis=1))
+    np.testing.assert_allclose(q, 0.25, atol=1e-6)
+
+
+def test_the_default_calibrator_changes_nothing_but_the_floor():
+    p, facts, _ = overconfident(20)
+    np.testing.assert_allclose(sink_mass(facts, Calibrator()), FLOOR, atol=1e-15)
+    np.testing.assert_allclose(calibrate(p, facts, Calibrator()), (1 - FLOOR) * p + FLOOR / 5, atol=1e-12)
+
+
+def test_no_class_is_ever_impossible():
+    p = np.array([[1.0, 0.0]])
+    assert calibrate(p, query_facts(np.ones((1, 1)), p), Calibrator())[0, 1] == pytest.approx(FLOOR / 2)
+
+
+def test_heat_softens_and_cold_sharpens():
+    p, facts, _ = overconfident(30)
+    tops = [calibrate(p, facts, Calibrator(temperature=t)).max(axis=1) for t in (0.3, 1.0, 3.0)]
+    assert (tops[0] > tops[1]).all()
+    assert (tops[1] > tops[2]).all()
+
+
+def test_a_far_query_is_less_sure_when_the_sink_heeds_distance():
+    p = np.tile([0.9, 0.1], (3, 1))
+    facts = query_facts(np.array([[0.1, 0.2], [0.5, 0.9], [1.2, 1.4]]), p)
+    top = calibrate(p, facts, Calibrator(np.array([-4.0, 3.0, 0, 0])))[:, 0]
+    assert (np.diff(top) < 0).all()
+
+
+def test_facts_are_what_they_say():
+    facts = query_facts(np.array([[0.2, 0.4, 0.9], [0.1, 0.1, 0.1]]), np.array([[0.5, 0.5, 0], [1.0, 0, 0]]))
+    np.testing.assert_allclose(facts, [[1, 0.5, 0.2, np.log(2)], [1, 0.1, 0.1, 0]], atol=1e-12)
+
+
+def test_libraries_agree():
+    torch, strict = pytest.importorskip("torch"), pytest.importorskip("array_api_strict")
+    p, facts, _ = overconfident(40)
+    distances = np.random.default_rng(0).random((40, 6))
+    for library in (torch, strict):
+        theirs, their_facts = library.asarray(p), library.asarray(facts)
+        found = calibrate(theirs, their_facts, SOME)
+        assert type(found) is type(theirs)
+        np.testing.assert_allclose(np.asarray(found), calibrate(p, facts, SOME), atol=1e-12)
+        found = query_facts(library.asarray(distances), theirs)
+        np.testing.assert_allclose(np.asarray(found), query_facts(distances, p), atol=1e-12)
+
+
+def test_facts_take_the_type_of_the_vote():
+    torch = pytest.importorskip("torch")
+    p = torch.tensor([[0.7, 0.3]], requires_grad=True)
+    facts = query_facts(torch.tensor([[0.1, 0.3]], dtype=torch.float64), p)
+    assert facts.dtype == torch.float32
+    calibrate(p, facts, SOME)[0, 0].backward()
+    assert torch.isfinite(p.grad).all()
+
+
+# ---- Fitting
+
+
+@pytest.mark.parametrize("sharpness", [1.5, 2.0, 3.0])
+def test_the_fit_lowers_nll_and_ece_on_new_items(sharpness):
+    fitted = fit_calibrator(*overconfident(sharpness=sharpness))
+    p, facts, labels = overconfident(seed=1, sharpness=sharpness)
+    q = calibrate(p, facts, fitted)
+    assert metrics.negative_log_likelihood(q, labels) < metrics.negative_log_likelihood(p, labels) - 0.02
+    assert metrics.brier(q, labels) < metrics.brier(p, labels)
+    assert metrics.ece(q, labels) < 0.5 * metrics.ece(p, labels)
+    assert metrics.accuracy(q, labels) == metrics.accuracy(p, labels)
+
+
+@pytest.mark.parametrize("truth", [SOME, Calibrator(np.array([-6.0, 4, 0, 0]), 0.8), Calibrator(temperature=3.0)])
+def test_the_fit_finds_the_calibrator_that_drew_the_labels(truth):
+    p, facts, _ = overconfident(4000)
+    labels = draw_labels(calibrate(p, facts, truth), np.random.default_rng(0))
+    fitted = fit_calibrator(p[:3000], facts[:3000], labels[:3000])
+    q = calibrate(p[3000:], facts[3000:], fitted)
+    assert np.abs(q - calibrate(p[3000:], facts[3000:], truth)).mean() < 0.015
+    assert metrics.ece(q, labels[3000:]) <= metrics.chance_ece(q).high
+
+
+def test_the_fit_sharpens_a_timid_vote():
+    p, facts, labels = overconfident(sharpness=0.4)
+    assert fit_calibrator(p, facts, labels).temperature < 1
+
+
+@settings(deadline=None, max_examples=25)
+@given(n=st.integers(1, 30), n_classes=st.integers(1, 4), seed=st.integers(0, 10_000))
+def test_the_fit_is_never_worse_than_the_start(n, n_classes, seed):
+    rng = np.random.default_rng(seed)
+    p, labels = rng.dirichlet(np.full(n_classes, 0.3), n), rng.integers(0, n_classes, n)
+    facts = query_facts(rng.uniform(0, 2, (n, 3)), p)
+    fitted = fit_calibrator(p, facts, labels)
+    assert loss(p, facts, labels, fitted) <= loss(p, facts, labels, Calibrator(np.array(START))) + 1e-12
+    assert TEMPERATURE_BOUNDS[0] <= fitted.temperature <= TEMPERATURE_BOUNDS[1]
+
+
+def test_no_step_away_from_the_fit_lowers_the_loss():
+    p, facts, labels = overconfident()
+    fitted = fit_calibrator(p, facts, labels, ridge=1e-3)
+
+    def penalized(sink, temperature):
+        return loss(p, facts, labels, Calibrator(sink, temperature)) + 1e-3 * np.sum(sink[1:] ** 2)
+
+    least = penalized(fitted.sink, fitted.temperature)
+    for step in np.vstack([np.eye(4), -np.eye(4)]) * 0.05:
+        assert penalized(fitted.sink + step, fitted.temperature) > least
+    for factor in (0.97, 1.03):
+        assert penalized(fitted.sink, fitted.temperature * factor) > least
+
+
+def test_the_same_items_give_the_same_calibrator_in_any_order():
+    p, facts, labels = overconfident(300)
+    fitted = fit_calibrator(p, facts, labels)
+    assert fit_calibrator(p, facts, labels) == fitted
+    again = fit_calibrator(p[::-1], facts[::-1], labels[::-1])
+    np.testing.assert_allclose(calibrate(p, facts, again), calibrate(p, facts, fitted), atol=1e-4)
+
+
+def test_a_strong_ridge_leaves_the_sink_the_same_for_every_query():
+    fitted = fit_calibrator(*overconfident(), ridge=1e6)
+    np.testing.assert_allclose(fitted.sink[1:], 0, atol=1e-5)
+
+
+# ---- The calibrator as a thing
+
+
+def test_calibrators_are_equal_when_their_numbers_are():
+    same = Calibrator(SOME.sink.tolist(), SOME.temperature)
+    assert same == SOME
+    assert hash(same) == hash(SOME)
+    assert Calibrator() != SOME
+    assert SOME != "banana"
+
+
+def test_a_calibrator_cannot_be_changed():
+    numbers = np.array([-3.0, 1, 1, 1])
+    calibrator = Calibrator(numbers)
+    numbers[0] = 7
+    assert calibrator.sink[0] == -3
+    with pytest.raises(ValueError, match="read-only"):
+        calibrator.sink[0] = 7
+
+
+P, FACTS, LABELS = overconfident(5)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: Calibrator(np.zeros(3)), "sink must be 4 finite numbers"),
+        (lambda: Calibrator(np.full(4, np.nan)), "sink must be 4 finite numbers"),
+        (lambda: Calibrator(temperature=0), "temperature must be positive"),
+        (lambda: Calibrator(temperature=np.nan), "temperature must be positive"),
+        (lambda: query_facts(np.ones((2, 3)), np.ones((3, 2))), "distances and p must be of shapes"),
+        (lambda: calibrate(P, FACTS[:3], SOME), "p and facts must be of shapes"),
+        (lambda: calibrate(P, FACTS[:, :3], SOME), "p and facts must be of shapes"),
+        (lambda: fit_calibrator(P[:0], FACTS[:0], LABELS[:0]), "n > 0"),
+        (lambda: fit_calibrator(P, FACTS, LABELS[:3]), "p, facts and labels must be of shapes"),
+        (lambda: fit_calibrator(P, FACTS[:, :2], LABELS), "p, facts and labels must be of shapes"),
+        (lambda: fit_calibrator(5 * P, FACTS, LABELS), "p must hold numbers between 0 and 1"),
+        (lambda: fit_calibrator(P * np.nan, FACTS, LABELS), "p must hold numbers between 0 and 1"),
+        (lambda: fit_calibrator(P, FACTS / 0.0, LABELS), "facts finite"),
+        (lambda: fit_calibrator(P, FACTS, LABELS + 5), "labels must be integers between 0 and 4"),
+        (lambda: fit_calibrator(P, FACTS, LABELS * 1.0), "labels must be integers"),
+        (lambda: fit_calibrator(P, FACTS, LABELS, ridge=-1), "ridge must not be negative"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:divide by zero", "ignore:invalid value")
+def test_impossible_arguments_are_named(call, message):
+    with pytest.raises(ValueError, match=message) as error:
+        call()
+    assert "however:" in str(error.value)
