@@ -53,7 +53,9 @@ class FittedVotes:
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """Return every fitted number by name, for a file of weights."""
-        named = {f"{vote}.{name}": array for vote in ATTENTIONS for name, array in getattr(self, vote).to_arrays().items()}
+        named = {
+            f"{vote}.{name}": array for vote in ATTENTIONS for name, array in getattr(self, vote).to_arrays().items()
+        }
         named |= {
             f"calibration.{vote}": np.append(np.asarray(fitted.sink, np.float64), fitted.temperature)
             for vote, fitted in self.calibrators.items()
@@ -61,7 +63,9 @@ class FittedVotes:
         return named | {"sharpness": np.array([self.distance, self.prototype])}
 
     @classmethod
-    def from_arrays(cls, heads: tuple[str, ...], terms: tuple[str, ...], arrays: Mapping[str, NDArray[Any]]) -> FittedVotes:
+    def from_arrays(
+        cls, heads: tuple[str, ...], terms: tuple[str, ...], arrays: Mapping[str, NDArray[Any]]
+    ) -> FittedVotes:
         """Rebuild from `to_arrays`; the names of heads and terms come from the card of the checkpoint."""
         attentions = {
             vote: Attention.from_arrays(

@@ -104,7 +104,9 @@ def save_checkpoint(
     draft = root / f".{name}.{os.getpid()}"
     shutil.rmtree(draft, ignore_errors=True)
     (draft / "bundle").mkdir(parents=True)
-    save_file({key: np.ascontiguousarray(value) for key, value in sorted(weights.items())}, draft / "weights.safetensors")
+    save_file(
+        {key: np.ascontiguousarray(value) for key, value in sorted(weights.items())}, draft / "weights.safetensors"
+    )
     for key, array in sorted(arrays.items()):
         if not ARRAY_NAME.fullmatch(key):
             raise ValueError(f"an array's name must match {ARRAY_NAME.pattern}, however: {key!r}")

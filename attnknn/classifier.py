@@ -19,9 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attnknn.ballot import FittedVotes, cast_votes
+from attnknn.bank.entries import Entries, Observation, observe
 from attnknn.bank.exact import search_exact
 from attnknn.bank.memory import MemoryBank
-from attnknn.bank.entries import Entries, Observation, observe
 from attnknn.bundle import POOL, Bundle, Queries, open_bundle
 from attnknn.checkpoints import ROOT, Checkpoint, open_checkpoint, save_checkpoint
 from attnknn.config import LabelNoise, TrainingConfig
@@ -135,7 +135,9 @@ class AttnKNN:
         keys, logits = self.embedder.embed(np.asarray(inputs))
         pool = self.bank.search(keys, self._pool_size(k))
         ids = np.array([f"input/{number}" for number in range(len(keys))], dtype=np.str_)
-        return self._decide(Queries(ids, keys, pool, logits, None, np.full(len(keys), -1, np.int32)), k, noise, temperature)
+        return self._decide(
+            Queries(ids, keys, pool, logits, None, np.full(len(keys), -1, np.int32)), k, noise, temperature
+        )
 
     def predict_items(
         self,
@@ -171,7 +173,9 @@ class AttnKNN:
 
     def _decide(self, queries: Queries, k: int, noise: LabelNoise | None, temperature: float) -> Prediction:
         if not 0 < temperature < np.inf:
-            raise SettingError("temperature", temperature, "a positive number", "Use 1 for the votes as they were fitted.")
+            raise SettingError(
+                "temperature", temperature, "a positive number", "Use 1 for the votes as they were fitted."
+            )
         noise = noise or LabelNoise()
         seen = self.observe(noise)
         ballot = cast_votes(queries, k, self.entries, seen, self.fitted, temperature)
@@ -202,7 +206,9 @@ class AttnKNN:
         entries, here = self.entries, slice(row, row + 1)
         groups = entries.groups[here]
         most = len(entries) - int(np.sum(entries.groups == groups[0]))
-        pool = search_exact(entries.keys, entries.keys[here], min(POOL, most), entries.ids, entries.groups, None, groups)
+        pool = search_exact(
+            entries.keys, entries.keys[here], min(POOL, most), entries.ids, entries.groups, None, groups
+        )
         logits = self.bundle.arrays["entry_logits"][here]
         return Queries(entries.ids[here], entries.keys[here], pool, logits, entries.labels[here], groups)
 
@@ -232,7 +238,9 @@ def load(name: str, root: Path = ROOT) -> AttnKNN:
     card = checkpoint.card
     try:
         arrays = checkpoint.weights()
-        embedder = {key.removeprefix("embedder."): value for key, value in arrays.items() if key.startswith("embedder.")}
+        embedder = {
+            key.removeprefix("embedder."): value for key, value in arrays.items() if key.startswith("embedder.")
+        }
         fitted = FittedVotes.from_arrays(tuple(card["attention"]["heads"]), tuple(card["attention"]["terms"]), arrays)
         bundle = open_bundle(checkpoint)
         classifier = AttnKNN(bundle, fitted, card, embedder)

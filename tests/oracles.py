@@ -93,3 +93,61 @@ def calibrate(p, facts, sink, temperature, floor):
         powers = [((1 - mass) * x + mass / len(row)) ** (1 / temperature) for x in row]
         out.append([power / sum(powers) for power in powers])
     return out
+
+
+# ---- The bank ----------------------------------------------------------------------------------
+
+
+def unit_distance(a, b):
+    """Euclidean distance of two vectors after scaling both to length one, to six digits."""
+    a, b = [float(x) for x in a], [float(x) for x in b]
+    dot = math.fsum(x * y for x, y in zip(a, b, strict=True))
+    cosine = dot / (math.sqrt(math.fsum(x * x for x in a)) * math.sqrt(math.fsum(y * y for y in b)))
+    return round(math.sqrt(max(0.0, 2 - 2 * cosine)), 6)
+
+
+def nearest(keys, ids, query, k, groups=None, exclude_id=None, exclude_group=-1):
+    """Sort all entries by (distance, id); return rows and distances of the first k that are allowed."""
+    found = []
+    for row, key in enumerate(keys):
+        duplicate = groups is not None and exclude_group >= 0 and groups[row] == exclude_group
+        if ids[row] != exclude_id and not duplicate:
+            found.append((unit_distance(key, query), str(ids[row]), row))
+    found = sorted(found)[:k]
+    return [row for _, _, row in found], [d for d, _, _ in found]
+
+
+def neighborhood(neighborhoods, row, size, groups=None, exclude_group=-1):
+    """The first `size` neighbors of an entry, without padding and without a duplicate group."""
+    members = [int(i) for i in neighborhoods[row] if i >= 0]
+    return [i for i in members if exclude_group < 0 or groups[i] != exclude_group][:size]
+
+
+def trust(neighborhoods, labels, row, size, groups=None, exclude_group=-1):
+    members = neighborhood(neighborhoods, row, size, groups, exclude_group)
+    agreeing = sum(labels[i] == labels[row] for i in members)
+    return math.log((agreeing + 0.5) / (len(members) - agreeing + 0.5))
+
+
+def keeps_label(neighborhoods, labels, row, size):
+    """Wilson's editing: the label stays unless another one has strictly more votes."""
+    votes = [int(labels[i]) for i in neighborhood(neighborhoods, row, size)]
+    return not any(votes.count(c) > votes.count(int(labels[row])) for c in votes)
+
+
+def prototype(keys, labels, c):
+    members = [key for key, label in zip(keys, labels, strict=True) if label == c]
+    sums = [math.fsum(float(key[i]) for key in members) for i in range(len(keys[0]))]
+    length = math.sqrt(math.fsum(x * x for x in sums))
+    return [x / length if length > 1e-9 else 0.0 for x in sums]
+
+
+def contrast(keys, labels, n_classes, row):
+    cosines = [
+        sum(float(x) * m for x, m in zip(keys[row], prototype(keys, labels, c), strict=True)) for c in range(n_classes)
+    ]
+    return cosines[labels[row]] - max(cosines[c] for c in range(n_classes) if c != labels[row])
+
+
+def hubness(neighborhoods, row, k):
+    return sum(row in [int(i) for i in members[:k]] for members in neighborhoods)

@@ -34,7 +34,12 @@ def evaluate(classifier: AttnKNN, k: int | None, noises: Iterable[LabelNoise]) -
     rows = []
     for noise in noises:
         prediction = classifier.predict_items(k=k, noise=noise)
-        facts = {"k": prediction.k, "noise_kind": noise.kind, "noise_rate": noise.rate, "seed": noise.seed}
+        facts: dict[str, Any] = {
+            "k": prediction.k,
+            "noise_kind": noise.kind,
+            "noise_rate": noise.rate,
+            "seed": noise.seed,
+        }
         rows += [{"vote": vote} | facts | measure(prediction, vote) for vote in COMPARED]
     return pd.DataFrame(rows)
 

@@ -133,15 +133,16 @@ class _Layout:
         self.added = torch.tensor(self.seen & (np.array(self.terms) != "distance"))
         start = np.where(np.array(self.terms) == "distance", sharpness, 0.05) * self.seen
         lowest = [0.0 if TERMS[term].reads_labels or term in ("distance", "content") else None for term in self.terms]
+        free: list[float | None] = [None]
         parts: list[tuple[str, NDArray[np.float64], list[float | None]]] = [
             ("coefficients", start[self.seen], [lowest[t] for _, t in np.argwhere(self.seen)]),
-            ("sink", np.tile([SINK_START, 0.0, 0.0, 0.0], (len(heads), 1)), [None] * 4 * len(heads)),
+            ("sink", np.tile([SINK_START, 0.0, 0.0, 0.0], (len(heads), 1)), free * 4 * len(heads)),
         ]
         if with_averages:
-            parts.append(("seat", np.zeros(len(heads)), [None] * len(heads)))
+            parts.append(("seat", np.zeros(len(heads)), free * len(heads)))
         if "content" in self.terms:
             metric = _first_metric(around)
-            parts.append(("metric", metric, [None] * metric.size))
+            parts.append(("metric", metric, free * metric.size))
         self.shapes = {name: values.shape for name, values, _ in parts}
         self.start = np.concatenate([values.ravel() for _, values, _ in parts])
         self.bounds = [(low, None) for _, _, lows in parts for low in lows]
@@ -152,7 +153,9 @@ class _Layout:
         pieces = dict(zip(self.shapes, torch.split(vector, sizes), strict=True))
         arrays = {name: pieces[name].reshape(shape) for name, shape in self.shapes.items()}
         where = tuple(torch.as_tensor(axis) for axis in np.nonzero(self.seen))
-        arrays["coefficients"] = torch.zeros(self.seen.shape, dtype=vector.dtype).index_put(where, pieces["coefficients"])
+        arrays["coefficients"] = torch.zeros(self.seen.shape, dtype=vector.dtype).index_put(
+            where, pieces["coefficients"]
+        )
         return Attention.from_arrays(self.heads, self.terms, arrays)
 
 
@@ -195,7 +198,9 @@ def _tune_sharpness(
         fitted: Calibrator = fit_calibrator(p, facts, labels)
         return negative_log_likelihood(calibrate(p, facts, fitted), labels)
 
-    found = minimize_scalar(calibrated_loss, bounds=(np.log(0.1), np.log(100.0)), method="bounded", options={"xatol": 0.05})
+    found = minimize_scalar(
+        calibrated_loss, bounds=(np.log(0.1), np.log(100.0)), method="bounded", options={"xatol": 0.05}
+    )
     return float(np.exp(found.x))
 
 

@@ -1,27 +1,35 @@
 """One training run, from a dataset to a classifier that can be saved.
 
-    train items ─┬─ fit part ──→ embedder ──→ keys ──→ bank
-                 └─ held out ──→ queries ──→ votes and their calibration
-    test items  ────────────────────────────→ queries of the bundle; nothing is chosen on them
+train items ─┬─ fit part ──→ embedder ──→ keys ──→ bank
+└─ held out ──→ queries ──→ votes and their calibration
+test items  ────────────────────────────→ queries of the bundle; nothing is chosen on them
 """
 
 from __future__ import annotations
 
 import platform
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from importlib.metadata import version
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
 
+from attnknn.arrays import softmax
+from attnknn.ballot import FittedVotes
+from attnknn.bank.entries import Entries
 from attnknn.bank.exact import search_exact
 from attnknn.bank.statistics import entry_neighborhoods, prototypes
-from attnknn.bank.entries import Entries
 from attnknn.bundle import POOL, Bundle, Queries
 from attnknn.classifier import AttnKNN
-from attnknn.config import EmbedderConfig, TrainingConfig
+from attnknn.config import AttentionConfig, EmbedderConfig, TrainingConfig
 from attnknn.data import Dataset, load_dataset, split_by_group
 from attnknn.evaluation.protocol import summarize
+from attnknn.models.embedders import Embedder
 from attnknn.training.attention import fit_votes
 from attnknn.training.embedder import Report, silent, train_embedder
 
@@ -53,33 +61,61 @@ def fit(dataset: Dataset | str, config: TrainingConfig | None = None, report: Re
     """
     dataset = load_dataset(dataset) if isinstance(dataset, str) else dataset
     config = config or default_config(dataset)
-    train, test = dataset.where("train"), dataset.where("test")
-    is_held = split_by_group(dataset.labels[train], dataset.groups[train], config.held_out, config.seed)
-    fit_part, held = train[~is_held], train[is_held]
-    embedder = train_embedder(
-        dataset.inputs[fit_part], dataset.labels[fit_part], dataset.n_classes, config.embedder, config.seed, report
-    )
-    embedded = {part: embedder.embed(dataset.inputs[rows]) for part, rows in _parts(fit_part, held, test).items()}
+    fit_part = _split(dataset, config)["fit"]
+    inputs, labels = dataset.inputs[fit_part], dataset.labels[fit_part]
+    with _single_thread():
+        embedder = train_embedder(inputs, labels, dataset.n_classes, config.embedder, config.seed, report)
+        return _assemble(dataset, config, embedder, report)
+
+
+def refit(classifier: AttnKNN, attention: AttentionConfig, report: Report = silent) -> AttnKNN:
+    """Fit the votes again with other heads, k or noise, on the same embedder and the same split.
+
+    Raises:
+        UnknownDataset: The dataset it was trained on is not registered.
+    """
+    config = replace(classifier.config, attention=attention)
+    with _single_thread():
+        return _assemble(load_dataset(config.dataset), config, classifier.embedder, report)
+
+
+def _assemble(dataset: Dataset, config: TrainingConfig, embedder: Embedder, report: Report) -> AttnKNN:
+    """Fill a bank with the fit part, fit the votes on the held-out part, measure on test."""
+    parts = _split(dataset, config)
     report("bank", 0.0, {})
-    entries = _entries(dataset, fit_part, embedded["fit"][0])
+    embedded = {name: embedder.embed(dataset.inputs[rows]) for name, rows in parts.items()}
+    entries = _entries(dataset, parts["fit"], embedded["fit"][0])
     report("votes", 0.0, {})
-    fitted = fit_votes(_queries(dataset, held, *embedded["held"], entries), entries, config.attention, config.seed)
-    queries = _queries(dataset, test, *embedded["test"], entries)
-    arrays = _arrays(dataset, entries, fit_part, queries, test, embedded["fit"][1])
+    held_out = _queries(dataset, parts["held_out"], *embedded["held_out"], entries)
+    fitted = fit_votes(held_out, entries, config.attention, config.seed)
+    queries = _queries(dataset, parts["test"], *embedded["test"], entries)
+    arrays = _arrays(dataset, entries, parts["fit"], queries, parts["test"], embedded["fit"][1])
     weights = {name: tensor.numpy() for name, tensor in embedder.state_dict().items()}
-    card = _card(dataset, config, fitted.attention.heads, fitted.attention.terms)
+    card = _card(dataset, config, fitted) | {"sizes": {name: len(rows) for name, rows in parts.items()}}
     classifier = AttnKNN(Bundle(arrays, dataset.class_names), fitted, card, weights)
     report("evaluation", 0.0, {})
-    card["sizes"] = {"entries": len(fit_part), "held_out": len(held), "test": len(test)}
     card["metrics"] = summarize(classifier)
     report("done", 1.0, {})
     return classifier
 
 
-def _parts(
-    fit_part: NDArray[np.intp], held: NDArray[np.intp], test: NDArray[np.intp]
-) -> dict[str, NDArray[np.intp]]:
-    return {"fit": fit_part, "held": held, "test": test}
+def _split(dataset: Dataset, config: TrainingConfig) -> dict[str, NDArray[np.intp]]:
+    """Rows of each part: `fit` (embedder and bank), `held_out` (votes), `test`; duplicates stay together."""
+    train = dataset.where("train")
+    is_held = split_by_group(dataset.labels[train], dataset.groups[train], config.held_out, config.seed)
+    return {"fit": train[~is_held], "held_out": train[is_held], "test": dataset.where("test")}
+
+
+@contextmanager
+def _single_thread() -> Iterator[None]:
+    """Work on one core: on networks this small, threads cost more than they bring, and sums stay in order."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        with threadpool_limits(limits=1):
+            yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def _entries(dataset: Dataset, rows: NDArray[np.intp], keys: NDArray[np.float32]) -> Entries:
@@ -122,7 +158,7 @@ def _arrays(
         "entry_inputs": inputs[fit_part],
         "query_ids": np.char.encode(queries.ids, "utf-8"),
         "query_keys": queries.keys,
-        "query_labels": queries.labels,
+        "query_labels": dataset.labels[test].astype(np.int32),
         "query_neighbors": queries.pool.entries.astype(np.int32),
         "query_distances": queries.pool.distances.astype(np.float32),
         "query_logits": queries.logits,
@@ -133,17 +169,13 @@ def _arrays(
 
 def _confusion(entries: Entries) -> NDArray[np.float32]:
     """Say which class is mistaken for which: a softmax of prototype cosines / 0.1, never itself."""
-    from attnknn.arrays import softmax
-
     centers = prototypes(entries.keys, entries.labels, entries.n_classes)
     likeness = centers @ centers.T / 0.1
     np.fill_diagonal(likeness, -np.inf)
     return softmax(likeness).astype(np.float32)
 
 
-def _card(
-    dataset: Dataset, config: TrainingConfig, heads: tuple[str, ...], terms: tuple[str, ...]
-) -> dict[str, Any]:
+def _card(dataset: Dataset, config: TrainingConfig, fitted: FittedVotes) -> dict[str, Any]:
     return {
         "title": f"{dataset.title}, residual attention",
         "licence": "MIT",
@@ -159,6 +191,10 @@ def _card(
             "input_shape": list(dataset.inputs.shape[1:]),
         },
         "config": config.to_dict(),
-        "attention": {"preset": "residual", "heads": list(heads), "terms": list(terms)},
+        "attention": {
+            "preset": "residual",
+            "heads": list(fitted.attention.heads),
+            "terms": list(fitted.attention.terms),
+        },
         "versions": {"python": platform.python_version()} | {name: version(name) for name in LIBRARIES},
     }

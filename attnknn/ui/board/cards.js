@@ -7,7 +7,7 @@ function makeCard() {
     make("div", "top", make("b", "rank"), make("span", "distance")),
     make("div", "thumb tile"),
     make("dl", "values"),
-    make("div", "label", make("span", "chip"), make("span", "was", "was ", make("s"))),
+    make("div", "label", make("span", "chip"), make("span", "was", make("span", "word", "was "), make("s"))),
     make("div", "bottom", make("div", "bars"), make("span", "share")),
   )
   set(card, "role", "option")
@@ -21,7 +21,8 @@ function drawCards(view) {
   data.neighbors.forEach((neighbor, j) => drawCard(cards[j], neighbor, j, peak, data))
   const n = data.neighbors.length
   say(view.cards.parentElement.querySelector(".count"), `${counted(n, "neighbor")} · ${counted(data.heads.length, "head")}`)
-  set(view.cards, "data-size", n > 24 ? "many" : "few")
+  set(view.cards, "data-size", n > 32 ? "many" : "few")
+  set(view.cards, "data-heads", data.heads.length > 6 ? "many" : "few")
 }
 
 function drawCard(card, neighbor, j, peak, data) {

@@ -12,7 +12,7 @@ function drawCurve(view) {
   drawLines(panel.querySelector("svg"), lines, end)
   drawMarks(panel.querySelector(".marks"), lines, data.curve, end)
   set(panel.querySelector(".plot"), "aria-label", describeCurve(lines, data))
-  say(panel.querySelector(".count"), counted(data.curve.rates.length, "rate"))
+  say(panel.querySelector(".count"), counted(data.curve.rates.length, "noise rate"))
   sentence(panel.querySelector(".leaves"), ...leavesSentence(lines))
 }
 

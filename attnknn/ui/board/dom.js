@@ -68,6 +68,10 @@ function percent(share) {
   return `${Math.round(100 * share)}${NO_BREAK}%`
 }
 
+function precise(share) {
+  return `${(100 * share).toFixed(1)}${NO_BREAK}%`
+}
+
 function signed(number, digits = 2) {
   const size = Math.abs(number).toFixed(digits)
   return Number(size) === 0 ? size : `${number < 0 ? "−" : "+"}${size}`

@@ -5,6 +5,7 @@ function drawHeat(view) {
   const k = data.neighbors.length
   const peak = highestWeight(data)
   heat.style.setProperty("--k", k)
+  set(heat, "data-size", k > 32 ? "many" : "few")
   const rows = fit(view.heatRows, data.heads.length + 1, () => setRole(make("div", "row"), "row"))
   drawHeatHeader(rows[0], data.neighbors)
   data.heads.forEach((head, h) => drawHeatRow(rows[h + 1], head, h, data.neighbors, peak))
@@ -25,6 +26,7 @@ function drawHeatHeader(row, neighbors) {
   neighbors.forEach((neighbor, j) => {
     say(cells[j + 2], String(neighbor.rank))
     set(cells[j + 2], "data-j", j)
+    cells[j + 2].classList.toggle("milestone", neighbor.rank % 8 === 0 && j < neighbors.length - 3)
   })
   const last = cells[neighbors.length + 2]
   last.removeAttribute("data-j")
@@ -77,6 +79,6 @@ function sizeHeat(view) {
 function markHeat(view, j) {
   const cells = view.heatRows.firstChild?.children ?? []
   view.heatColumn.hidden = j < 0
-  view.heatColumn.style.gridColumn = String(j + 3)
+  view.heatColumn.style.gridColumn = `${j + 3} / ${j + 4}`
   for (const cell of cells) cell.classList.toggle("hot", cell.dataset.j === String(j))
 }

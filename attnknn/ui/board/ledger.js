@@ -57,12 +57,15 @@ function drawLedger(view, j) {
   if (!neighbor) return
   const one = head === ALL ? null : data.heads[head]
   const share = one ? neighbor.weights[head] : neighbor.share
-  say(panel.querySelector("h2"), `Why neighbor ${neighbor.rank} has ${percent(share)}${one ? ` of ${one.name}` : ""}`)
+  say(panel.querySelector("h2"), `Why neighbor ${neighbor.rank} has ${percent(share)}${one ? ` from ${one.name}` : ""}`)
   paintChip(panel.querySelector("header .chip"), data, neighbor.observed_label, neighbor.is_flipped)
   say(panel.querySelector(".job"), one ? one.why : `The mean of ${counted(data.heads.length, "head")}, which count equally.`)
   say(panel.querySelector("caption"), `Terms of the score of neighbor ${neighbor.rank} against the average of ${counted(data.neighbors.length, "neighbor")}`)
   const rows = relativeTerms(data, j, head)
-  drawWaterfall(panel.querySelector("tbody"), rows, isHeard(data, head))
+  const reach = drawWaterfall(panel.querySelector("tbody"), rows, isHeard(data, head))
+  const scale = panel.querySelector(".scale")
+  say(scale.firstChild, signed(-reach, 0))
+  say(scale.lastChild, signed(reach, 0))
   sentence(panel.querySelector(".formula"), ...formulaParts(data, j, head, rows))
 }
 
@@ -85,6 +88,7 @@ function drawWaterfall(body, rows, heard) {
   drawLine(last, "together", 0, total, reach, true)
   set(last, "title", "score above its average fellow")
   for (const line of lines) line.classList.toggle("together", line === last)
+  return reach
 }
 
 // Half the width of the scale: a round number that holds every step of the waterfall.
@@ -123,14 +127,14 @@ function formulaParts(data, j, head, rows) {
 
 function shareParts(neighbor) {
   const { weights } = neighbor
-  if (weights.length > 6) return [`share = mean of ${weights.length} heads = `, [percent(neighbor.share)]]
-  return [`share = (${weights.map((weight) => Math.round(100 * weight)).join(" + ")})${NO_BREAK}% / ${weights.length} = `, [percent(neighbor.share)]]
+  if (weights.length > 6) return [`share = mean of ${weights.length} heads = `, [precise(neighbor.share)]]
+  return [`share = (${weights.map((weight) => (100 * weight).toFixed(1)).join(" + ")})${NO_BREAK}% / ${weights.length} = `, [precise(neighbor.share)]]
 }
 
 function weightParts(data, j, head) {
   const { score, t, sum, sink, isExact } = weightFormula(data, j, head)
-  const weight = percent(data.neighbors[j].weights[head])
+  const weight = precise(data.neighbors[j].weights[head])
   if (!isExact) return ["weight = ", [weight]]
-  const power = t === 1 ? score.toFixed(2) : `(${score.toFixed(2)} / ${t})`
-  return [`weight = (1 − ${sink.toFixed(2)}) · e^${power.replace("-", "−")} / ${sum.toFixed(1)} = `, [weight]]
+  const power = t === 1 ? signed(score) : `${signed(score)} / ${t}`
+  return [`weight = (1 − ${sink.toFixed(2)}) · exp(${power}) / ${sum.toFixed(1)} = `, [weight]]
 }

@@ -33,7 +33,7 @@ function drawRace(race, vote, data, width) {
   mark.lastChild.classList.remove("unseen")
   const shares = classShares(vote, data)
   drawSegments(track.firstChild, vote, shares, data, width)
-  drawGroups(groups, vote, shares, data)
+  drawGroups(groups, vote, shares, data, width)
   set(track, "role", "img")
   set(track, "aria-label", describeVote(vote, shares, data))
   drawCaption(caption, vote, data)
@@ -94,22 +94,34 @@ function drawFace(face, neighbor, pixels, data) {
   if (isImage) placeTile(face, neighbor.tile, data.atlas)
 }
 
-function drawGroups(strip, vote, shares, data) {
-  const groups = fit(strip, shares.length, () => make("span", "group"))
+function drawGroups(strip, vote, shares, data, width) {
+  const groups = fit(strip, shares.length + 1, () => make("span", "group"))
   shares.forEach(({ c, share, members }, i) => {
     groups[i].style.width = `${100 * share}%`
     set(groups[i], "data-class", c)
     set(groups[i], "title", `${data.classes[c]}: ${counted(members.length, "neighbor")}, ${percent(share)}`)
-    say(groups[i], share < 0.05 ? "" : share < 0.14 ? data.classes[c] : `${data.classes[c]} · ${percent(share)}`)
+    say(groups[i], fitting([`${data.classes[c]} · ${percent(share)}`, data.classes[c]], share * width))
+    groups[i].classList.remove("sink")
   })
+  const none = groups[shares.length]
+  none.classList.add("sink")
+  none.removeAttribute("data-class")
+  none.style.width = `${100 * vote.sink}%`
+  set(none, "title", `none of these: ${percent(vote.sink)}, spread over all classes`)
+  say(none, fitting([percent(vote.sink)], vote.sink * width))
+}
+
+// The first of some texts that fits into a width in pixels; none where none does.
+function fitting(texts, pixels) {
+  return texts.find((text) => 7.3 * text.length + 8 <= pixels) ?? ""
 }
 
 function drawCaption(caption, vote, data) {
   const second = runnerUp(vote, data)
   const margin = Math.round(100 * (chance(data, vote, vote.predicted) - second.probability))
   const effective = vote.effective == null ? "" : ` · ${vote.effective.toFixed(1)} effective neighbors`
-  const sink = vote.sink > 0 ? ` · none of these ${percent(vote.sink)}` : ""
-  say(caption, `${counted(margin, "point")} ahead of ${second.label}${effective}${sink}`)
+  say(caption, `${counted(margin, "point")} ahead of “${second.label}”${effective}`)
+  set(caption, "title", caption.textContent)
 }
 
 function runnerUp(vote, data) {

@@ -1,0 +1,5 @@
+"""The door: `streamlit run app.py`."""
+
+from attnknn.ui import shell
+
+shell.run()

@@ -1,0 +1,204 @@
+"""The parts of the Neighbors page, in the order in which the page calls them."""
+
+from __future__ import annotations
+
+import json
+import random
+from dataclasses import dataclass
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from attnknn.classifier import AttnKNN
+from attnknn.config import NOISE_KINDS, LabelNoise
+from attnknn.errors import UnknownCheckpoint
+from attnknn.evaluation.finders import FINDERS
+from attnknn.prediction import Prediction
+from attnknn.ui import state, store
+from attnknn.ui.board import draw_board
+from attnknn.ui.present import describe_source, present
+
+BOARD = "board"
+NEIGHBOR = "neighbor"
+ICONS = {
+    "mistakes": ":material/close:",
+    "most uncertain": ":material/question_mark:",
+    "votes disagree": ":material/call_split:",
+}
+
+
+@dataclass(frozen=True)
+class Setting:
+    """How the votes on the board are cast."""
+
+    k: int
+    temperature: float
+    noise: LabelNoise
+
+
+def choose_checkpoint(place: DeltaGenerator) -> AttnKNN:
+    """Let the visitor choose a checkpoint, and load it.
+
+    Raises:
+        UnknownCheckpoint: There is none at all.
+        CheckpointError: The chosen one cannot be trusted.
+    """
+    names = store.names()
+    if not names:
+        raise UnknownCheckpoint("digits", names)
+    asked = st.query_params.get("checkpoint", names[0])
+    if asked not in names:
+        _notice(f"{UnknownCheckpoint(asked, names)} Showing {names[0]}.")
+    return store.classifier(place.selectbox("Checkpoint", names, key="checkpoint", bind="query-params"))
+
+
+def check_link(trained: AttnKNN) -> None:
+    """Say what of a link did not fit, and what is shown instead."""
+    for complaint in state.complaints(st.query_params, _known(trained)):
+        _notice(complaint)
+
+
+def choose_query(trained: AttnKNN, place: DeltaGenerator) -> str:
+    """Let the visitor choose a test item by its id."""
+    ids = [str(item) for item in trained.queries.ids]
+    if st.session_state.get("query", ids[0]) not in ids:  # another checkpoint was chosen
+        st.session_state["query"] = ids[0]
+    return place.selectbox(
+        "Query", ids, key="query", bind="query-params", help="The test item being classified. Type to search by id."
+    )
+
+
+def choose_setting(trained: AttnKNN, places: list[DeltaGenerator]) -> Setting:
+    """Let the visitor set k, temperature and label noise."""
+    largest = _largest_k(trained)
+    default = min(trained.config.attention.k, largest)
+    if st.session_state.get("k", 1) > largest:
+        st.session_state["k"] = default
+    k = places[0].slider(
+        "neighbors k", 1, largest, default, key="k", bind="query-params", help="How many of the nearest entries vote."
+    )
+    temperature = places[1].select_slider(
+        "temperature",
+        state.TEMPERATURES,
+        1.0,
+        key="temperature",
+        bind="query-params",
+        help="Divides the scores of the distance and attention votes. Small: the best neighbor decides. "
+        "Large: everyone has the same say.",
+    )
+    rate = places[2].slider(
+        "label noise",
+        0.0,
+        state.HIGHEST_RATE,
+        0.0,
+        0.01,
+        format="percent",
+        key="noise",
+        bind="query-params",
+        help="Share of the bank's labels that are replaced. A larger rate only adds flips.",
+    )
+    kind = places[3].selectbox(
+        "noise kind",
+        NOISE_KINDS,
+        key="kind",
+        bind="query-params",
+        help="symmetric: any other class, equally likely. pair: the next class. matrix: a class that looks alike.",
+    )
+    seed = places[4].number_input(
+        "seed", 0, state.LARGEST_SEED, 0, key="seed", bind="query-params", help="Names the draw of label noise."
+    )
+    return Setting(int(k), float(temperature), LabelNoise(kind, float(rate), int(seed)))
+
+
+def offer_finders(trained: AttnKNN, setting: Setting, query: str, places: list[DeltaGenerator]) -> None:
+    """Offer buttons that step through queries worth looking at, under the setting in force."""
+    ids = [str(item) for item in trained.queries.ids]
+    places[0].button("random", icon=":material/casino:", on_click=_go_to, args=(random.choice(ids),), width="stretch")
+    for place, finder in zip(places[1:], FINDERS, strict=True):
+        found = store.found_queries(
+            trained.name, store.digest(trained), finder, setting.k, setting.noise, setting.temperature
+        )
+        here = found.index(query) + 1 if query in found else 0
+        place.button(
+            finder,
+            icon=ICONS[finder],
+            key=f"find_{finder.replace(' ', '_')}",
+            on_click=_go_to,
+            args=(found[here % len(found)] if found else query,),
+            disabled=not found,
+            help=f"{here or '–'} of {len(found)} test items" if found else "None under this setting.",
+            width="stretch",
+        )
+
+
+def draw(trained: AttnKNN, query: str, setting: Setting) -> Prediction:
+    """Classify the query, draw the board, and keep the chosen neighbor in the URL."""
+    prediction = trained.predict_items([query], setting.k, setting.noise, setting.temperature)
+    digest, noise = store.digest(trained), setting.noise
+    response = store.noise_response(trained.name, digest, query, setting.k, noise.kind, noise.seed, setting.temperature)
+    asked = st.query_params.get(NEIGHBOR)
+    board = present(trained, prediction, response, describe_source(trained, prediction, digest), asked)
+    chosen = draw_board(board, BOARD)
+    nearest = board["neighbors"][0]["id"]
+    if chosen is None or chosen == nearest:
+        st.query_params.pop(NEIGHBOR, None)
+    elif chosen != asked:
+        st.query_params[NEIGHBOR] = chosen
+    return prediction
+
+
+def take_away(trained: AttnKNN, prediction: Prediction) -> None:
+    """Offer the numbers behind the view: as tables, as files, and as code that makes them again."""
+    with st.expander("The numbers behind this view", icon=":material/table:"):
+        neighbors, votes = prediction.neighbors_frame(), prediction.votes_frame()
+        st.caption("One row per neighbor and head: labels, weight, score, and what each term added to the score.")
+        st.dataframe(neighbors, hide_index=True)
+        st.caption("One row per vote and class, before and after calibration.")
+        st.dataframe(votes, hide_index=True)
+        row = st.container(horizontal=True)
+        stem = str(prediction.queries.ids[0]).replace("/", "-")
+        row.download_button("neighbors.csv", neighbors.to_csv(index=False), f"{stem}-neighbors.csv", "text/csv")
+        row.download_button("votes.csv", votes.to_csv(index=False), f"{stem}-votes.csv", "text/csv")
+        document = json.dumps(prediction.to_dict(), indent=2)
+        row.download_button("prediction.json", document, f"{stem}.json", "application/json")
+        st.caption("The same from Python and from the terminal:")
+        st.code(_python_snippet(trained, prediction), language="python")
+        st.code(_terminal_snippet(trained, prediction), language="bash")
+
+
+def _go_to(query: str) -> None:
+    st.session_state["query"] = query
+
+
+def _notice(sentence: str) -> None:
+    st.warning(sentence, icon=":material/info:")
+
+
+def _largest_k(trained: AttnKNN) -> int:
+    return min(state.LARGEST_K, trained.queries.pool.k)
+
+
+def _known(trained: AttnKNN) -> list[state.Setting]:
+    largest = _largest_k(trained)
+    ids = {str(item): row for row, item in enumerate(trained.queries.ids)}
+    return state.settings(largest, min(trained.config.attention.k, largest), ids, next(iter(ids)))
+
+
+def _python_snippet(trained: AttnKNN, prediction: Prediction) -> str:
+    noise, query = prediction.noise, str(prediction.queries.ids[0])
+    return (
+        "from attnknn import LabelNoise, load\n\n"
+        f"noise = LabelNoise({noise.kind!r}, {noise.rate}, seed={noise.seed})\n"
+        f"prediction = load({trained.name!r}).predict_items([{query!r}], k={prediction.k}, noise=noise, "
+        f"temperature={prediction.temperature})\n"
+        "prediction.neighbors_frame()"
+    )
+
+
+def _terminal_snippet(trained: AttnKNN, prediction: Prediction) -> str:
+    noise = prediction.noise
+    return (
+        f"python -m attnknn predict {trained.name} --query {prediction.queries.ids[0]} --k {prediction.k} "
+        f"--noise {noise.rate} --noise-kind {noise.kind} --seed {noise.seed} "
+        f"--temperature {prediction.temperature} --json"
+    )

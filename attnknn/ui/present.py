@@ -1,0 +1,144 @@
+"""From a prediction to what the board draws. Pure: numbers in, plain data out."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from attnknn.arrays import entropy
+from attnknn.classifier import AttnKNN
+from attnknn.evaluation.response import RACING, NoiseResponse
+from attnknn.models.attention import HEADS
+from attnknn.prediction import Prediction
+from attnknn.ui.atlas import Atlas, pack_atlas
+from attnknn.ui.board import BoardData, Curve, Feature, Head, Neighbor, Vote
+from attnknn.ui.palette import class_colors
+from attnknn.votes import COMPARED, TITLES
+
+FEATURES_ON_A_CARD = 4
+SHOWN_FIRST = (*RACING, *(vote for vote in COMPARED if vote not in RACING))
+
+
+def present(
+    classifier: AttnKNN, prediction: Prediction, response: NoiseResponse, provenance: str, selected: str | None
+) -> BoardData:
+    """Lay out one query for the board.
+
+    Args:
+        classifier: Gives the inputs that are shown.
+        prediction: Of one query.
+        response: The same query under growing noise.
+        provenance: One line: search, n, noise and seed, checkpoint.
+        selected: Id of the chosen neighbor; the nearest if None.
+    """
+    facts = prediction.to_dict()
+    is_image = classifier.card["dataset"]["kind"] == "image"
+    ids = [facts["query"], *(neighbor["id"] for neighbor in facts["neighbors"])]
+    features = _Features(classifier, ids) if not is_image else None
+    return BoardData(
+        kind="image" if is_image else "table",
+        classes=list(prediction.class_names),
+        colors=class_colors(len(prediction.class_names)),
+        query={
+            "id": facts["query"],
+            "label": facts["label"],
+            "tile": 0 if is_image else None,
+            "values": features.all_of(facts["query"]) if features else None,
+        },
+        heads=_heads(prediction),
+        terms=list(prediction.terms),
+        neighbors=[_neighbor(facts, place, features) for place in range(prediction.k)],
+        votes=[_vote(prediction, facts, name) for name in SHOWN_FIRST],
+        curve=_curve(prediction, response),
+        atlas=_atlas(classifier, ids) if is_image else None,
+        provenance=provenance,
+        selected=selected if selected in ids[1:] else ids[1],
+        temperature=prediction.temperature,
+    )
+
+
+def describe_source(classifier: AttnKNN, prediction: Prediction, digest: str) -> str:
+    """Say in one line what a view was computed from."""
+    noise = prediction.noise
+    labels = (
+        f"{noise.kind} label noise {noise.rate:.0%}, seed {noise.seed}, nested draws" if noise.rate else "clean labels"
+    )
+    held_out = classifier.card["sizes"]["held_out"]
+    return (
+        f"exact search over {len(classifier.entries):,} entries · {labels} · attention: {len(prediction.heads)} heads, "
+        f"fitted on {held_out:,} held-out queries · checkpoint {classifier.name} ({digest})"
+    )
+
+
+class _Features:
+    """Names and values of table rows, and which of them tell these rows apart."""
+
+    def __init__(self, classifier: AttnKNN, ids: list[str]) -> None:
+        self.names = classifier.card["dataset"]["feature_names"]
+        self.rows = {item: np.asarray(classifier.bundle.input_of(item), np.float64) for item in ids}
+        inputs = classifier.bundle.arrays["entry_inputs"].astype(np.float64)
+        self.order = _most_telling(inputs, classifier.entries.labels)
+
+    def all_of(self, item: str) -> list[Feature]:
+        """Every feature of a row, in the order of the dataset."""
+        return [(name, f"{value:.4g}") for name, value in zip(self.names, self.rows[item], strict=True)]
+
+    def few_of(self, item: str) -> list[Feature]:
+        """The features that tell classes apart best, as many as fit on a card."""
+        return [(self.names[f], f"{self.rows[item][f]:.4g}") for f in self.order[:FEATURES_ON_A_CARD]]
+
+
+def _most_telling(inputs: NDArray[np.float64], labels: NDArray[np.integer]) -> list[int]:
+    """Order features by the variance between class means over the variance within classes."""
+    means = np.stack([inputs[labels == c].mean(axis=0) for c in np.unique(labels)])
+    within = np.mean([inputs[labels == c].var(axis=0) for c in np.unique(labels)], axis=0)
+    return [int(f) for f in np.argsort(-means.var(axis=0) / np.maximum(within, 1e-12), kind="stable")]
+
+
+def _atlas(classifier: AttnKNN, ids: list[str]) -> Atlas:
+    """Pack the query and its neighbors, stretched so that the brightest pixel of the bank is 255."""
+    brightest = max(int(classifier.bundle.arrays["entry_inputs"].max()), 1)
+    images = np.stack([np.asarray(classifier.bundle.input_of(item)) for item in ids]).astype(np.float64)
+    return pack_atlas(np.clip(images * (255 / brightest), 0, 255).astype(np.uint8))
+
+
+def _heads(prediction: Prediction) -> list[Head]:
+    weights, sink = prediction.weights[0], prediction.sink[0]
+    effective = np.exp(entropy(weights / weights.sum(axis=1, keepdims=True)))
+    return [
+        {"name": name, "why": HEADS[name].why, "sink": float(sink[h]), "effective": float(effective[h])}
+        for h, name in enumerate(prediction.heads)
+    ]
+
+
+def _neighbor(facts: dict[str, Any], place: int, features: _Features | None) -> Neighbor:
+    neighbor = {key: value for key, value in facts["neighbors"][place].items() if key != "scores"}
+    neighbor["tile"] = None if features else place + 1
+    neighbor["values"] = features.few_of(neighbor["id"]) if features else None
+    return Neighbor(**neighbor)  # type: ignore[typeddict-item]
+
+
+def _vote(prediction: Prediction, facts: dict[str, Any], name: str) -> Vote:
+    cast, said = prediction.ballot.votes[name], facts["votes"][name]
+    is_race: Literal[True, False] = name in RACING
+    return {
+        "name": name,
+        "title": TITLES[name],
+        "probabilities": list(said["probabilities"].values()),
+        "predicted": said["predicted"],
+        "is_correct": said["predicted"] == facts["label"],
+        "weights": cast.weights[0].tolist() if is_race and cast.weights is not None else None,
+        "sink": 0.0 if cast.sink is None else float(cast.sink[0]),
+        "effective": said["effective_neighbors"],
+    }
+
+
+def _curve(prediction: Prediction, response: NoiseResponse) -> Curve:
+    return {
+        "rates": list(response.rates),
+        "rate": prediction.noise.rate,
+        "probability": {vote: list(line) for vote, line in response.probability.items()},
+        "leaves": response.leaves,
+    }

@@ -1,0 +1,61 @@
+"""What the web process keeps: trained classifiers and derived tables, keyed by ids and never by arrays."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import streamlit as st
+
+from attnknn.checkpoints import ROOT, checkpoint_names
+from attnknn.classifier import AttnKNN, load
+from attnknn.config import LabelNoise
+from attnknn.evaluation.finders import FINDERS
+from attnknn.evaluation.response import NoiseResponse, respond_to_noise
+
+
+def checkpoints_root() -> Path:
+    """Return the folder of checkpoints: `ATTNKNN_CHECKPOINTS`, or the one that ships."""
+    return Path(os.environ.get("ATTNKNN_CHECKPOINTS", ROOT))
+
+
+def names() -> tuple[str, ...]:
+    """List the checkpoints that can be chosen."""
+    return checkpoint_names(checkpoints_root())
+
+
+def classifier(name: str) -> AttnKNN:
+    """Return a loaded classifier, shared by all visitors and read-only.
+
+    A checkpoint that was trained again under the same name is loaded again: its card's time is part of the key.
+    """
+    card = checkpoints_root() / name / "card.json"
+    stamp = card.stat().st_mtime_ns if card.is_file() else 0
+    return _load(name, str(checkpoints_root()), stamp)
+
+
+@st.cache_resource(max_entries=8, show_spinner=False)
+def _load(name: str, root: str, stamp: int) -> AttnKNN:
+    return load(name, Path(root))
+
+
+@st.cache_data(max_entries=256, show_spinner=False)
+def noise_response(
+    name: str, digest: str, item_id: str, k: int, kind: str, seed: int, temperature: float
+) -> NoiseResponse:
+    """Return how one query's votes answer to growing noise; `digest` names the weights in use."""
+    return respond_to_noise(classifier(name), item_id, k, LabelNoise(kind, 0.0, seed), temperature)  # type: ignore[arg-type]
+
+
+@st.cache_data(max_entries=256, show_spinner=False)
+def found_queries(
+    name: str, digest: str, finder: str, k: int, noise: LabelNoise, temperature: float
+) -> tuple[str, ...]:
+    """Return ids of test queries worth looking at, in the order of the finder."""
+    prediction = classifier(name).predict_items(None, k, noise, temperature)
+    return tuple(str(item) for item in prediction.queries.ids[FINDERS[finder](prediction)])
+
+
+def digest(trained: AttnKNN) -> str:
+    """Name the weights of a checkpoint, for cache keys and provenance."""
+    return str(trained.card["files"]["weights.safetensors"]["sha256"])[:12]

@@ -1,0 +1,1 @@
+"""What is measured, against whom. Slow; not tests."""
