@@ -85,15 +85,16 @@ def one_hot(labels: Array, n_classes: int, dtype: Any) -> Array:
     return xp.astype(xp.expand_dims(labels, axis=-1) == classes, dtype)
 
 
-def softmax(scores: Array, axis: int = -1) -> Array:
+def softmax(scores: Array, axis: int = -1, temperature: float = 1.0) -> Array:
     """Turn scores into weights that sum to one.
 
-    w_j = exp(s_j) / sum_i exp(s_i)
+    w_j = exp(s_j / t) / sum_i exp(s_i / t)
 
     Args:
         scores: Real numbers of any size; minus infinity gives a weight of exactly zero, as long as
             another score along `axis` is finite.
         axis: The axis along which weights sum to one.
+        temperature: t, positive; even the smallest number of the type leaves all weight to the highest score.
 
     Returns:
         Weights of the shape and type of `scores`. Adding a constant to the scores along `axis`
@@ -105,7 +106,7 @@ def softmax(scores: Array, axis: int = -1) -> Array:
         [0.5, 0.5, 0.0]
     """
     xp = namespace(scores)
-    raised = xp.exp(scores - xp.max(scores, axis=axis, keepdims=True))
+    raised = xp.exp((scores - xp.max(scores, axis=axis, keepdims=True)) / temperature)
     return raised / xp.sum(raised, axis=axis, keepdims=True)
 
 

@@ -17,7 +17,10 @@ import numpy as np
 from array_api_compat import device
 from numpy.typing import ArrayLike, NDArray
 
-from attnknn.arrays import Array, entropy, namespace, softmax
+from attnknn.arrays import Array, namespace, softmax
+from attnknn.models.attention import query_facts, sigmoid
+
+__all__ = ["FLOOR", "Calibrator", "calibrate", "fit_calibrator", "query_facts", "sink_mass"]
 
 Floats = NDArray[np.float64]
 
@@ -65,34 +68,6 @@ class Calibrator:
         return hash((*self.sink.tolist(), self.temperature))
 
 
-def query_facts(distances: Array, p: Array) -> Array:
-    """Collect what the sink may know about a query: how far away it is, and how torn its vote.
-
-    facts[b] = (1, mean_j d[b, j], min_j d[b, j], entropy of p[b])
-
-    Args:
-        distances: Euclidean distances to the neighbors, shape (B, K).
-        p: Probabilities of the vote before calibration, shape (B, C).
-
-    Returns:
-        Shape (B, 4), of the type of `p`.
-
-    Raises:
-        ValueError: If the numbers of queries differ.
-
-    Example:
-        >>> query_facts(np.array([[0.2, 0.4]]), np.array([[1.0, 0.0]])).round(9).tolist()
-        [[1.0, 0.3, 0.2, 0.0]]
-    """
-    if distances.ndim != 2 or p.ndim != 2 or distances.shape[0] != p.shape[0]:
-        shapes = f"{tuple(distances.shape)} and {tuple(p.shape)}"
-        raise ValueError(f"distances and p must be of shapes (B, K) and (B, C), however: {shapes}")
-    xp = namespace(distances, p)
-    distances = xp.astype(distances, p.dtype)
-    mean, nearest = xp.mean(distances, axis=1), xp.min(distances, axis=1)
-    return xp.stack([xp.ones_like(mean), mean, nearest, entropy(p)], axis=1)
-
-
 def sink_mass(facts: Array, calibrator: Calibrator) -> Array:
     """Return the share of a query's vote that goes to none of its neighbors.
 
@@ -112,7 +87,7 @@ def sink_mass(facts: Array, calibrator: Calibrator) -> Array:
     xp = namespace(facts)
     sink = xp.asarray(calibrator.sink.tolist(), dtype=facts.dtype, device=device(facts))
     score = xp.clip(xp.sum(facts * sink, axis=-1), max=HIGHEST_SCORE)
-    return FLOOR + (1 - FLOOR) * (1 + xp.tanh(score / 2)) / 2
+    return FLOOR + (1 - FLOOR) * sigmoid(score)
 
 
 def calibrate(p: Array, facts: Array, calibrator: Calibrator) -> Array:

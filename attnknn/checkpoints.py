@@ -44,22 +44,39 @@ class Checkpoint:
     card: dict[str, Any]
 
     def weights(self, prefix: str = "") -> dict[str, NDArray[Any]]:
-        """Read the tensors whose names start with `prefix`, and drop it from their names."""
-        from safetensors import safe_open
+        """Read the tensors whose names start with `prefix`, and drop it from their names.
 
-        with safe_open(self.folder / "weights.safetensors", framework="numpy") as file:
-            return {name[len(prefix) :]: file.get_tensor(name) for name in file.keys() if name.startswith(prefix)}  # noqa: SIM118
+        Raises:
+            DamagedCheckpoint: The file is not a table of tensors.
+        """
+        from safetensors import SafetensorError, safe_open
+
+        try:
+            with safe_open(self.folder / "weights.safetensors", framework="numpy") as file:
+                return {name[len(prefix) :]: file.get_tensor(name) for name in file.keys() if name.startswith(prefix)}  # noqa: SIM118
+        except (SafetensorError, TypeError) as error:
+            expected = "weights.safetensors must hold tensors that NumPy knows."
+            raise DamagedCheckpoint(self.name, expected, f"It could not be read ({error}).") from error
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Open every array of the bundle, read-only; large ones are memory-mapped."""
-        arrays = {}
-        for file in self.card["files"]:
-            if file.startswith("bundle/"):
-                large = self.card["files"][file]["bytes"] >= MAPPED_FROM
-                array = np.load(self.folder / file, mmap_mode="r" if large else None, allow_pickle=False)
-                array.setflags(write=False)
-                arrays[Path(file).stem] = array
-        return arrays
+        """Open every array of the bundle, read-only; large ones stay memory-mapped.
+
+        Raises:
+            DamagedCheckpoint: A file is not one plain array, without pickle.
+        """
+        return {Path(file).stem: self._array(file) for file in self.card["files"] if file.startswith("bundle/")}
+
+    def _array(self, file: str) -> NDArray[Any]:
+        """Map an array, so that no more is read than the file holds, and copy it if it is small."""
+        path = self.folder / file
+        try:
+            mapped = np.lib.format.open_memmap(path, mode="r")
+        except Exception as error:  # a header may be any text, and NumPy does not say what reading it raises
+            expected = f"{file} must be one array of numbers, without pickle."
+            raise DamagedCheckpoint(self.name, expected, f"It could not be read ({error}).") from error
+        array = mapped if path.stat().st_size >= MAPPED_FROM else np.array(mapped)
+        array.setflags(write=False)
+        return array
 
 
 def checkpoint_names(root: Path = ROOT) -> tuple[str, ...]:
@@ -82,7 +99,7 @@ def open_checkpoint(name: str, root: Path = ROOT) -> Checkpoint:
     card = _read_card(folder / "card.json", name)
     for file, facts in card["files"].items():
         _check_file(folder, file, facts, name)
-    return Checkpoint(name, folder, card)
+    return Checkpoint(name, folder, card | {"name": name})
 
 
 def save_checkpoint(
@@ -105,7 +122,7 @@ def save_checkpoint(
     shutil.rmtree(draft, ignore_errors=True)
     (draft / "bundle").mkdir(parents=True)
     save_file(
-        {key: np.ascontiguousarray(value) for key, value in sorted(weights.items())}, draft / "weights.safetensors"
+        {key: np.asarray(value, order="C") for key, value in sorted(weights.items())}, draft / "weights.safetensors"
     )
     for key, array in sorted(arrays.items()):
         if not ARRAY_NAME.fullmatch(key):
@@ -113,7 +130,8 @@ def save_checkpoint(
         np.save(draft / "bundle" / f"{key}.npy", array, allow_pickle=False)
     written = sorted(path for path in draft.rglob("*") if path.is_file())
     files = {path.relative_to(draft).as_posix(): _file_facts(path) for path in written}
-    full = {"schema": SCHEMA, "name": name, **card, "files": files}
+    own = {"schema": SCHEMA, "name": name}
+    full = own | dict(card) | own | {"files": files}  # first to read, and never those of the card given
     (draft / "card.json").write_text(json.dumps(full, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
     _replace_folder(draft, root / name)
     return open_checkpoint(name, root)
@@ -125,7 +143,7 @@ def _read_card(path: Path, name: str) -> dict[str, Any]:
         raise DamagedCheckpoint(name, whole, f"It has {path.stat().st_size:,} bytes.")
     try:
         card = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
+    except (ValueError, OSError, RecursionError) as error:
         raise DamagedCheckpoint(name, whole, f"It could not be read as JSON ({error}).") from error
     if not isinstance(card, dict) or "schema" not in card:
         raise DamagedCheckpoint(name, whole, "It has no schema.")
@@ -136,12 +154,13 @@ def _read_card(path: Path, name: str) -> dict[str, Any]:
     return card
 
 
-def _check_file(folder: Path, file: str, facts: Mapping[str, Any], name: str) -> None:
+def _check_file(folder: Path, file: str, facts: Any, name: str) -> None:
     path = folder / file
-    inside = path.resolve().is_relative_to(folder.resolve()) and not path.is_symlink()
     known = file == "weights.safetensors" or re.fullmatch(rf"bundle/{ARRAY_NAME.pattern}\.npy", file)
-    if not (inside and known):
+    if not known or path.is_symlink() or not path.resolve().is_relative_to(folder.resolve()):
         raise DamagedCheckpoint(name, "A card may only list files of its own folder.", f'It lists "{file}".')
+    if not isinstance(facts, dict) or type(facts.get("bytes")) is not int or "sha256" not in facts:
+        raise DamagedCheckpoint(name, f"The card must say bytes and sha256 of {file}.", f"It says {facts!r:.80}.")
     expected = f"{file} must have {facts['bytes']:,} bytes, as its card says."
     if not path.is_file():
         raise DamagedCheckpoint(name, expected, "It is missing.")

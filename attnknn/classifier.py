@@ -245,7 +245,7 @@ def load(name: str, root: Path = ROOT) -> AttnKNN:
         bundle = open_bundle(checkpoint)
         classifier = AttnKNN(bundle, fitted, card, embedder)
         _ = classifier.config
-    except (KeyError, TypeError, IndexError) as error:
+    except (KeyError, TypeError, IndexError, ValueError) as error:
         expected = "Card, weights and bundle must describe one classifier, as docs/formats.md says."
         raise DamagedCheckpoint(name, expected, f"A part is missing or of another shape ({error}).") from error
     return classifier

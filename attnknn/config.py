@@ -80,7 +80,7 @@ class AttentionConfig:
         minimum_effective: Effective neighbors per head below which the hinge of the loss acts.
     """
 
-    heads: tuple[str, ...] = ("nearest", "trusted", "typical")
+    heads: tuple[str, ...] = ("trusted", "typical")
     k: int = 16
     ridge: float = 1e-3
     rates: tuple[float, ...] = (0.0, 0.2, 0.4, 0.6, 0.8)

@@ -78,7 +78,7 @@ def distance_weights(around: Surroundings, sharpness: float, temperature: float 
     """
     if not temperature > 0:
         raise ValueError(f"temperature must be positive, however: temperature={temperature}")
-    return softmax(relative_distance(around) * (sharpness / temperature))
+    return softmax(sharpness * relative_distance(around), temperature=temperature)
 
 
 def edited_weights(keeps: Array, k: int) -> Array:

@@ -10,13 +10,18 @@ from attnknn.ui import neighbors  # noqa: E402
 from attnknn.ui.display import explained  # noqa: E402
 
 with explained():
+    shell.headline(
+        "Why did it answer that?",
+        "Pick a test item, see which labelled entries it was compared with, and who was listened to.",
+    )
     notices = st.container()
-    first, second = st.columns([1, 1.4, 0.8, 0.9, 1.1, 1.1], vertical_alignment="bottom"), st.columns([2, 2, 2, 1, 0.8])
+    picking = neighbors.picking_row()
+    knobs = neighbors.knobs_row()
     with notices:
-        trained = neighbors.choose_checkpoint(first[0])
+        trained = neighbors.choose_checkpoint(picking)
         neighbors.check_link(trained)
-    query = neighbors.choose_query(trained, first[1])
-    setting = neighbors.choose_setting(trained, second)
-    neighbors.offer_finders(trained, setting, query, first[2:])
+    query = neighbors.choose_query(trained, picking)
+    setting = neighbors.choose_setting(trained, knobs)
+    neighbors.offer_finders(trained, setting, query, picking)
     prediction = neighbors.draw(trained, query, setting)
     neighbors.take_away(trained, prediction)

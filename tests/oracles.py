@@ -151,3 +151,104 @@ def contrast(keys, labels, n_classes, row):
 
 def hubness(neighborhoods, row, k):
     return sum(row in [int(i) for i in members[:k]] for members in neighborhoods)
+
+
+# ---- Terms, heads and votes: one query at a time -------------------------------------------------
+
+
+def softmax(scores, temperature=1.0):
+    top = max(scores)
+    raised = [math.exp((score - top) / temperature) for score in scores]
+    return [x / sum(raised) for x in raised]
+
+
+def entropy(weights):
+    return -sum(w * math.log(w) for w in weights if w > 0)
+
+
+def dot(a, b):
+    return sum(float(x) * float(y) for x, y in zip(a, b, strict=True))
+
+
+def relative(numbers, distances):
+    mean = sum(distances) / len(distances)
+    return [-number / mean if mean > 0 else -number for number in numbers]
+
+
+def term(name, around, b, metric=None):
+    """φ of every neighbor of query b."""
+    distances, labels, places = list(around.distances[b]), list(around.labels[b]), range(around.distances.shape[1])
+    if name == "distance":
+        return relative(distances, distances)
+    if name == "rank":
+        return [-math.log(1 + j) for j in places]
+    if name == "content":
+        moves = [[q - z for q, z in zip(around.queries[b], around.keys[b, j], strict=True)] for j in places]
+        return [-sum(dot(row, move) ** 2 for row in metric) for move in moves]
+    if name == "trust":
+        return list(around.trust[b])
+    if name == "agreement":
+        others = [[labels[i] for i in places if i != j] for j in places]
+        return [others[j].count(labels[j]) / len(others[j]) if others[j] else 0.0 for j in places]
+    if name == "prototype":
+        return list(around.contrast[b])
+    if name == "fellows":
+        return [fellows(around.keys[b], relative(distances, distances), j) for j in places]
+    raise KeyError(name)
+
+
+def fellows(keys, closeness, j):
+    others = [i for i in range(len(keys)) if i != j]
+    if not others:
+        return 0.0
+    heard = softmax([dot(keys[j], keys[i]) / 0.1 for i in others])
+    return sum(weight * closeness[i] for weight, i in zip(heard, others, strict=True))
+
+
+def facts(distances, probabilities):
+    return [1.0, sum(distances) / len(distances), min(distances), entropy(probabilities)]
+
+
+def head_vote(around, attention, b, h, temperature=1.0):
+    """Scores, weights, sink and probabilities of one head for one query, averages behind the neighbors."""
+    distances, classes = list(around.distances[b]), range(around.prior.shape[1])
+    scores = [0.0] * len(distances)
+    for t, name in enumerate(attention.terms):
+        for j, phi in enumerate(term(name, around, b, attention.metric)):
+            scores[j] += attention.coefficients[h, t] * phi
+    names = list(around.labels[b])
+    if attention.seat is not None:
+        theta = attention.coefficients[h, attention.terms.index("distance")]
+        scores += [theta * x + attention.seat[h] for x in relative(list(around.average_distances[b]), distances)]
+        names += classes
+    shares = softmax(scores, temperature)
+    heard = [sum(w for w, y in zip(shares, names, strict=True) if y == c) for c in classes]
+    logit = dot(attention.sink[h], facts(distances, heard))
+    sink = 1 / (1 + math.exp(-logit)) if logit > -700 else 0.0
+    said = [(1 - sink) * heard[c] + sink * around.prior[b, c] for c in classes]
+    return scores, [(1 - sink) * w for w in shares], sink, said
+
+
+def disagreement(weights):
+    """Half the mean absolute difference of the shares of two heads, over all pairs of heads."""
+    shares = [[w / sum(row) for w in row] for row in weights]
+    pairs = [(one, two) for i, one in enumerate(shares) for two in shares[i + 1 :]]
+    gaps = [sum(abs(a - b) for a, b in zip(one, two, strict=True)) / 2 for one, two in pairs]
+    return sum(gaps) / len(gaps) if gaps else 0.0
+
+
+def tally(weights, labels, n_classes):
+    votes = [0.0] * n_classes
+    for weight, label in zip(weights, labels, strict=True):
+        votes[label] += weight
+    return votes
+
+
+def edited(keeps, k):
+    """The k nearest survivors share the vote; if there is none, the k nearest do."""
+    voters = [j for j, survives in enumerate(keeps) if survives][:k] or list(range(len(keeps)))[:k]
+    return [1 / len(voters) if j in voters else 0.0 for j in range(len(keeps))]
+
+
+def nearest_prototype(average_distances, sharpness):
+    return softmax([sharpness * (1 - d * d / 2) for d in average_distances])

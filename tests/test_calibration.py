@@ -228,7 +228,7 @@ P, FACTS, LABELS = overconfident(5)
         (lambda: Calibrator(np.full(4, np.nan)), "sink must be 4 finite numbers"),
         (lambda: Calibrator(temperature=0), "temperature must be positive"),
         (lambda: Calibrator(temperature=np.nan), "temperature must be positive"),
-        (lambda: query_facts(np.ones((2, 3)), np.ones((3, 2))), "distances and p must be of shapes"),
+        (lambda: query_facts(np.ones((2, 3)), np.ones((3, 2))), "distances and a vote must be of shapes"),
         (lambda: calibrate(P, FACTS[:3], SOME), "p and facts must be of shapes"),
         (lambda: calibrate(P, FACTS[:, :3], SOME), "p and facts must be of shapes"),
         (lambda: fit_calibrator(P[:0], FACTS[:0], LABELS[:0]), "n > 0"),

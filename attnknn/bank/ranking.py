@@ -27,7 +27,7 @@ class EntryTable:
     Attributes:
         keys: (N, D) unit keys in float64.
         ids: (N,) stable ids, each once.
-        groups: (N,) numbers from 0; entries of one number are exact duplicates of one another.
+        groups: (N,) numbers; entries of one number are exact duplicates, −1 has no duplicate.
         rows_by_id: (N,) rows in the order of their ids.
         places: (N,) the place of each row in that order, in float64.
     """

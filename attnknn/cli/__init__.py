@@ -12,6 +12,8 @@ Commands import what they need when they run, so `--help` is there before torch,
 
 from __future__ import annotations
 
+import sys
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Annotated
 
@@ -58,4 +60,6 @@ def _terminal(
 
 def main() -> None:
     """Run the command that the arguments of this process name, and end the process with its exit code."""
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # a title must not fail where a pipe only takes Latin letters
     app()

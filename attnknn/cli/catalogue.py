@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from attnknn.cli.options import AsJson
-from attnknn.cli.show import print_json, print_table, write_number
+from attnknn.cli.show import print_json, print_table, write_interval
 from attnknn.cli.terminal import PROGRAM, root_of
 from attnknn.errors import CheckpointError
 
@@ -25,9 +26,12 @@ def list_datasets(as_json: AsJson = False) -> None:
     if as_json:
         print_json({"datasets": rows})
         return
-    columns = ("name", "title", "kind", "licence", "source", "items", "classes")
-    keys = (*columns[:5], "n_items", "n_classes")
-    print_table("Datasets", columns, [[str(row[key]) for key in keys] for row in rows], n_words=5)
+    columns = ("name", "title", "kind", "n_items", "n_classes")
+    cells = [[str(row[column]) for column in columns] for row in rows]
+    print_table("Datasets", ["name", "title", "kind", "items", "classes"], cells, n_words=3)
+    typer.echo("Licences and sources\n")
+    for row in rows:
+        typer.echo(f"  {row['name']}: {row['licence']}. {row['source']}")
 
 
 def list_checkpoints(context: typer.Context, as_json: AsJson = False) -> None:
@@ -42,12 +46,11 @@ def list_checkpoints(context: typer.Context, as_json: AsJson = False) -> None:
     if not rows:
         typer.echo(f"There are no checkpoints in {root}. Train one: {PROGRAM} train digits")
         return
-    columns = ("name", "title", "dataset", "heads", "entries", "test queries", "attention at noise 0", "kB")
-    whole = [row for row in rows if row["problem"] is None]
-    print_table("Checkpoints", columns, map(_cells, whole), n_words=4)
+    columns = ["name", "dataset", "entries", "test\nqueries", "attention\nat noise 0", "kB"]
+    print_table("Checkpoints", columns, [_cells(row) for row in rows if row["problem"] is None], n_words=2)
     for row in rows:
-        if row["problem"] is not None:
-            typer.echo(f"{row['name']}: {row['problem']}")
+        facts = f"{row['title']}; heads {', '.join(row['heads'])}" if row["problem"] is None else row["problem"]
+        typer.echo(f"  {row['name']}: {facts}")
 
 
 def describe_checkpoint(name: str, root: Path) -> dict[str, Any]:
@@ -64,33 +67,27 @@ def describe_checkpoint(name: str, root: Path) -> dict[str, Any]:
 
 
 def _facts(classifier: AttnKNN) -> dict[str, Any]:
-    card = classifier.card
     return {
-        "title": card.get("title"),
-        "dataset": classifier.config.dataset,
+        "title": str(classifier.card.get("title", classifier.name)),
+        "dataset": str(classifier.config.dataset),
         "entries": len(classifier.entries),
         "test_queries": len(classifier.queries),
         "heads": list(classifier.fitted.attention.heads),
-        **_accuracy(card.get("metrics", [])),
+        **_accuracy(classifier.card),
     }
 
 
-def _accuracy(metrics: list[dict[str, Any]]) -> dict[str, Any]:
-    """Find how well the attention vote does without label noise."""
-    for row in metrics:
-        if row["vote"] == "attention" and row["noise_rate"] == 0:
-            return {"accuracy": row["accuracy"], "accuracy_interval": row["accuracy_interval"]}
-    return {}
+def _accuracy(card: Mapping[str, Any]) -> dict[str, Any]:
+    """Find how well the attention vote does without label noise; a card that does not say is whole all the same."""
+    try:
+        row = next(row for row in card["metrics"] if row["vote"] == "attention" and row["noise_rate"] == 0)
+        low, high = row["accuracy_interval"]
+        return {"accuracy": float(row["accuracy"]), "accuracy_interval": [float(low), float(high)]}
+    except (KeyError, TypeError, ValueError, StopIteration):
+        return {}
 
 
 def _cells(row: dict[str, Any]) -> list[str]:
-    words = [row["name"], row["title"] or "-", row["dataset"], ", ".join(row["heads"])]
     accuracy = write_interval(row["accuracy"], row["accuracy_interval"])
-    return [*words, str(row["entries"]), str(row["test_queries"]), accuracy, f"{row['kilobytes']:.0f}"]
-
-
-def write_interval(value: float | None, interval: list[float] | None) -> str:
-    """Write a number with its 95 % interval."""
-    if interval is None:
-        return write_number(value)
-    return f"{write_number(value)} [{write_number(interval[0])}, {write_number(interval[1])}]"
+    sizes = [str(row["entries"]), str(row["test_queries"])]
+    return [row["name"], row["dataset"], *sizes, accuracy, f"{row['kilobytes']:.0f}"]

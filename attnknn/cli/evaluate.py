@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from attnknn.cli.options import AsJson, CheckpointName, Neighbors, NoiseKindName, read_k, read_noises
-from attnknn.cli.show import print_json, print_table, write_number, write_share
+from attnknn.cli.show import print_json, print_table, write_noise, write_number, write_share
 from attnknn.cli.terminal import root_of
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ MEASURES = {
     "nll": "NLL (nats)",
     "brier": "Brier",
     "ece": "ECE",
-    "effective_neighbors": "effective neighbors",
+    "effective_neighbors": "effective\nneighbors",
 }
 
 
@@ -65,11 +65,7 @@ def show_level(checkpoint: str, frame: pd.DataFrame) -> None:
 
     first: Any = frame.iloc[0]
     n_draws = frame["seed"].nunique()
-    noise = (
-        f"{write_share(first['noise_rate'])} {first['noise_kind']} label noise"
-        if first["noise_rate"]
-        else "no label noise"
-    )
+    noise = write_noise(first["noise_rate"], first["noise_kind"])
     means = frame.groupby("vote", sort=False)[list(MEASURES)].mean()
     rows = [
         [TITLES[str(vote)], *(write_number(number) for number in numbers)]

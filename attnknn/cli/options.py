@@ -44,7 +44,7 @@ def read_whole(option: str, text: str, low: int, high: int | None = None) -> int
     value = int(text) if re.fullmatch(r"[0-9]{1,18}", text) else None
     if value is None or value < low or (high is not None and value > high):
         expected = f"a whole number of at least {low}" if high is None else f"a whole number between {low} and {high}"
-        raise SettingError(option, text, expected, f"Write it in digits, as in {option} {max(low, 1)}.")
+        raise refuse(option, text, expected, f"Write it in digits, as in {option} {max(low, 1)}.")
     return value
 
 
@@ -61,7 +61,7 @@ def read_rate(text: str) -> float:
     """
     value = _float(text)
     if not 0 <= value <= 1:
-        raise SettingError("--noise", text, "a share between 0 and 1", "For 40 % of the labels write --noise 0.4.")
+        raise refuse("--noise", text, "a share between 0 and 1", "For 40 % of the labels write --noise 0.4.")
     return value
 
 
@@ -73,7 +73,7 @@ def read_temperature(text: str) -> float:
     """
     value = _float(text)
     if not 0 < value < float("inf"):
-        raise SettingError("--temperature", text, "a positive number", "Use 1 for the votes as they were fitted.")
+        raise refuse("--temperature", text, "a positive number", "Use 1 for the votes as they were fitted.")
     return value
 
 
@@ -84,9 +84,14 @@ def read_noises(kind: str, rates: Sequence[str], seeds: Sequence[str]) -> list[L
         SettingError: The kind is unknown, or a rate or a seed out of range.
     """
     if kind not in NOISE_KINDS:
-        raise SettingError("--noise-kind", kind, f"one of {', '.join(NOISE_KINDS)}", "Without it, noise is symmetric.")
+        raise refuse("--noise-kind", kind, f"one of {', '.join(NOISE_KINDS)}", "Without it, noise is symmetric.")
     draws = [read_whole("--seed", seed, 0, LARGEST_SEED) for seed in seeds]
     return [LabelNoise(kind, rate, seed) for rate in map(read_rate, rates) for seed in draws]
+
+
+def refuse(option: str, text: str, expected: str, remedy: str) -> SettingError:
+    """Return the error that says what an option must be; a text of nothing is called empty."""
+    return SettingError(option, text.strip() or "empty", expected, remedy)
 
 
 def _float(text: str) -> float:

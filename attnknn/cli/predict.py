@@ -15,7 +15,7 @@ from attnknn.cli.options import (
     read_noises,
     read_temperature,
 )
-from attnknn.cli.show import print_json, print_table, write_number, write_share
+from attnknn.cli.show import print_json, print_table, write_noise, write_number, write_share
 from attnknn.cli.terminal import root_of
 
 
@@ -49,10 +49,9 @@ def show_neighbors(answer: dict[str, Any]) -> None:
     """Print every neighbor with each head's weight on it, and the heads' sinks."""
     rows = [
         [
-            str(neighbor["rank"]),
             neighbor["id"],
             neighbor["observed_label"],
-            f"was {neighbor['clean_label']}" if neighbor["is_flipped"] else "",
+            neighbor["clean_label"] if neighbor["is_flipped"] else "",
             write_number(neighbor["distance"]),
             *(write_number(weight) for weight in neighbor["weights"]),
             write_number(neighbor["share"]),
@@ -60,15 +59,11 @@ def show_neighbors(answer: dict[str, Any]) -> None:
         for neighbor in answer["neighbors"]
     ]
     sink = answer["sink"]
-    none = ["", "none of these", "", "", "", *map(write_number, sink), write_number(sum(sink) / len(sink))]
-    noise = (
-        f"{write_share(answer['noise_rate'])} {answer['noise_kind']} label noise"
-        if answer["noise_rate"]
-        else "no label noise"
-    )
+    none = ["none of these", "", "", "", *map(write_number, sink), write_number(sum(sink) / len(sink))]
+    noise = write_noise(answer["noise_rate"], answer["noise_kind"])
     title = f"{answer['query']} is {answer['label']}: its {answer['k']} nearest entries, {noise}"
-    columns = ["", "entry", "label", "flipped", "distance", *answer["heads"], "share"]
-    print_table(title, columns, [*rows, none], n_words=4, caption="Weights of each head sum to one with its sink.")
+    columns = ["entry", "label", "flipped\nfrom", "distance", *answer["heads"], "share"]
+    print_table(title, columns, [*rows, none], n_words=3, caption="Weights of each head sum to one with its sink.")
 
 
 def show_votes(answer: dict[str, Any]) -> None:
@@ -79,7 +74,7 @@ def show_votes(answer: dict[str, Any]) -> None:
     for name, vote in answer["votes"].items():
         ranked = sorted(vote["calibrated"].items(), key=lambda pair: -pair[1])[:2]
         likely = [f"{label} {write_share(probability)}" for label, probability in ranked]
-        verdict = "right" if vote["predicted"] == answer["label"] else "wrong"
-        rows.append([TITLES[name], vote["predicted"], verdict, *likely, write_number(vote["effective_neighbors"], 1)])
-    columns = ["vote", "predicted", "", "calibrated", "runner-up", "effective neighbors"]
+        is_right = "yes" if vote["predicted"] == answer["label"] else "no"
+        rows.append([TITLES[name], vote["predicted"], is_right, *likely, write_number(vote["effective_neighbors"], 1)])
+    columns = ["vote", "predicted", "right", "calibrated", "runner-up", "effective\nneighbors"]
     print_table("Votes", columns, rows, n_words=5)

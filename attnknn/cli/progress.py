@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from types import TracebackType
-from typing import Self
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+
+if TYPE_CHECKING:
+    from attnknn.training.embedder import Report
 
 STAGES = {
     "embedder": "Training the embedder",
@@ -16,55 +20,54 @@ STAGES = {
 }
 
 
-class StageBars:
-    """Shows what a training run reports; a context manager, because a bar must be put away.
+@contextmanager
+def open_progress(quiet: bool = False) -> Iterator[Report]:
+    """Yield what a training run may report to; bars are put away when the block ends, however it ends.
 
     Args:
         quiet: Show nothing.
     """
+    console = Console(stderr=True, quiet=quiet, highlight=False)
+    if console.is_terminal and not quiet:
+        columns = (BarColumn(), TextColumn("{task.fields[numbers]}"), TimeElapsedColumn())
+        with Progress(TextColumn("{task.description}"), *columns, console=console) as bars:
+            yield StageBars(bars).report
+    else:
+        yield StageLines(console).report
 
-    def __init__(self, quiet: bool = False) -> None:
-        self._console = Console(stderr=True, quiet=quiet, highlight=False)
-        self._bars = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            TextColumn("{task.fields[numbers]}"),
-            TimeElapsedColumn(),
-            console=self._console,
-            disable=quiet or not self._console.is_terminal,
-        )
+
+class StageBars:
+    """Keeps a bar per stage."""
+
+    def __init__(self, bars: Progress) -> None:
+        self._bars = bars
         self._begun: dict[str, TaskID] = {}
 
-    def __enter__(self) -> Self:
-        self._bars.start()
-        return self
+    def report(self, stage: str, done: float, numbers: dict[str, float]) -> None:
+        """Show how far a stage is; the first word of a stage ends those before. Nothing done yet: the bar pulses."""
+        if stage not in self._begun:
+            for before in self._begun.values():
+                self._bars.update(before, total=1, completed=1)
+        if stage in STAGES:
+            if stage not in self._begun:
+                self._begun[stage] = self._bars.add_task(STAGES[stage], total=None, numbers="")
+            total = 1 if done else None
+            self._bars.update(self._begun[stage], total=total, completed=done, numbers=_write(numbers))
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._bars.stop()
+
+class StageLines:
+    """Writes a line when a stage begins, and when one that counted comes to its end."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._begun: set[str] = set()
 
     def report(self, stage: str, done: float, numbers: dict[str, float]) -> None:
-        """Show how far a stage is; the first word of a stage ends the one before."""
-        if stage not in self._begun:
-            self._finish()
-        if stage not in STAGES:
-            return
-        shown = ", ".join(f"{name} {value:.4g}" for name, value in numbers.items())
-        if self._bars.disable:
-            self._log(stage, done, shown)
-            self._begun[stage] = TaskID(len(self._begun))
-            return
-        if stage not in self._begun:
-            self._begun[stage] = self._bars.add_task(STAGES[stage], total=None, numbers="")
-        self._bars.update(self._begun[stage], total=1 if done else None, completed=done, numbers=shown)
+        """Write a line, or nothing where little has changed."""
+        if stage in STAGES and (stage not in self._begun or done >= 1):
+            self._console.print(": ".join(filter(None, (STAGES[stage], _write(numbers)))), soft_wrap=True)
+        self._begun.add(stage)
 
-    def _finish(self) -> None:
-        for task in self._begun.values():
-            if not self._bars.disable:
-                self._bars.update(task, total=1, completed=1)
 
-    def _log(self, stage: str, done: float, shown: str) -> None:
-        """Write when a stage begins, and when one that counted comes to its end."""
-        if stage not in self._begun or done >= 1:
-            self._console.print(f"{STAGES[stage]}: {shown}" if shown else STAGES[stage], soft_wrap=True)
+def _write(numbers: dict[str, float]) -> str:
+    return ", ".join(f"{name} {value:.4g}" for name, value in numbers.items())

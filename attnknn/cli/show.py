@@ -43,20 +43,23 @@ def print_table(
         title: Above the table.
         columns: Names of the columns.
         rows: Cells as text, one row per item.
-        n_words: How many columns from the left hold words; the others hold numbers and are flush right.
+        n_words: How many columns from the left hold words; the others hold numbers,
+            flush right and never broken.
         caption: Below the table.
     """
     from rich import box
     from rich.table import Table
 
+    left: dict[str, Any] = {"title_justify": "left", "caption_justify": "left"}
     table = Table(
-        title=title, caption=caption or None, box=box.SIMPLE_HEAD, title_justify="left", caption_justify="left"
+        title=title, caption=caption or None, box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False, **left
     )
     for place, column in enumerate(columns):
-        table.add_column(column, justify="left" if place < n_words else "right", overflow="fold")
+        is_word = place < n_words
+        table.add_column(column, justify="left" if is_word else "right", overflow="fold", no_wrap=not is_word)
     for row in rows:
         table.add_row(*row)
-    stdout_console().print(table)
+    stdout_console().print(table, "")
 
 
 def stdout_console() -> Console:
@@ -85,3 +88,25 @@ def write_share(value: float) -> str:
         '40 %'
     """
     return f"{100 * value:.0f} %"
+
+
+def write_interval(value: float | None, interval: Sequence[float] | None) -> str:
+    """Write a number with the interval it lies in, if one is known.
+
+    Example:
+        >>> write_interval(0.95, [0.9, 1.0])
+        '0.950 [0.900, 1.000]'
+    """
+    if interval is None:
+        return write_number(value)
+    return f"{write_number(value)} [{write_number(interval[0])}, {write_number(interval[1])}]"
+
+
+def write_noise(rate: float, kind: str) -> str:
+    """Write the label noise in force.
+
+    Example:
+        >>> write_noise(0.4, "pair"), write_noise(0, "pair")
+        ('40 % pair label noise', 'no label noise')
+    """
+    return f"{write_share(rate)} {kind} label noise" if rate else "no label noise"

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -57,10 +58,9 @@ def root_of(context: typer.Context) -> Path:
 
 
 def _sentence(error: typer.BadParameter) -> str:
-    """Say what the command line should have been, what came, and where to look it up."""
-    command = error.ctx.command_path if error.ctx else PROGRAM
-    expected = (
-        error.ctx.command.get_usage(error.ctx).removeprefix("Usage:").strip() if error.ctx else f"{PROGRAM} COMMAND"
-    )
-    came = " ".join(error.format_message().split()).removesuffix(".")
-    return f"The command must read: {' '.join(expected.split())}. It did not: {came}. See: {command} --help."
+    """Say what a command line should be, what came, and where to look it up."""
+    context = error.ctx
+    usage = context.get_usage().removeprefix("Usage:").strip(" .") if context else f"{PROGRAM} COMMAND [OPTIONS]"
+    came = " ".join(error.format_message().split()).rstrip(".")
+    command = context.command_path if context else PROGRAM
+    return f'The command must read "{re.sub("[{}]", "", usage)}". What came does not: {came}. See: {command} --help.'

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from attnknn.cli.catalogue import write_interval
-from attnknn.cli.options import LARGEST_SEED, AsJson, read_whole
-from attnknn.cli.show import print_json, print_table, write_share
+from attnknn.cli.options import LARGEST_SEED, AsJson, read_whole, refuse
+from attnknn.cli.show import print_json, print_table, write_interval, write_noise
 from attnknn.cli.terminal import PROGRAM, root_of
-from attnknn.errors import CheckpointError, MissingLibrary, SettingError
+from attnknn.config import AttentionConfig
+from attnknn.errors import CheckpointError, MissingLibrary
 
 if TYPE_CHECKING:
     from attnknn.checkpoints import Checkpoint
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from attnknn.data import Dataset
 
 MOST_EPOCHS = 100_000
+USUAL = AttentionConfig()
 
 
 def train_checkpoint(
@@ -39,11 +40,13 @@ def train_checkpoint(
     epochs: Annotated[
         str | None, typer.Option(metavar="N", help="Passes over the training items.", show_default="suits the data")
     ] = None,
-    k: Annotated[str | None, typer.Option("--k", metavar="N", help="Neighbors per query.", show_default="16")] = None,
+    k: Annotated[
+        str | None, typer.Option("--k", metavar="N", help="Neighbors per query.", show_default=str(USUAL.k))
+    ] = None,
     heads: Annotated[
         str | None,
         typer.Option(
-            metavar="NAMES", help="Heads of the attention, with commas between.", show_default="nearest,trusted,typical"
+            metavar="NAMES", help="Heads of the attention, with commas between.", show_default=",".join(USUAL.heads)
         ),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace a checkpoint of that name.")] = False,
@@ -54,11 +57,9 @@ def train_checkpoint(
     from attnknn.data import load_dataset
 
     loaded, root = load_dataset(dataset), root_of(context)
-    place = name or dataset
+    place = dataset if name is None else name
     check_place(place, root, force)
-    asked = {"--epochs": epochs, "--k": k, "--heads": heads}
-    command = command_line(dataset, place, seed, asked)
-    checkpoint = run(loaded, choose(loaded, seed, asked), place, root, command, quiet)
+    checkpoint = run(loaded, choose(loaded, seed, epochs, k, heads), place, root, quiet)
     if as_json:
         print_json({"checkpoint": checkpoint.name, "folder": str(checkpoint.folder), "card": checkpoint.card})
     else:
@@ -70,24 +71,19 @@ def check_place(name: str, root: Path, force: bool) -> None:
 
     Raises:
         SettingError: The name cannot be one of a folder.
-        CheckpointError: The name is taken, or the folder of checkpoints cannot be made.
+        CheckpointError: The name is taken.
     """
     from attnknn.checkpoints import NAME
 
     if not NAME.fullmatch(name):
         expected = "up to 64 lower-case letters, digits, - and _, with a letter or digit first"
-        raise SettingError("--name", name, expected, "Choose a name like digits-k8.")
+        raise refuse("--name", name, expected, "Choose a name like digits-k8.")
     if (root / name).exists() and not force:
         expected, received = "A new checkpoint needs a name of its own.", f'There is already a checkpoint "{name}".'
         raise CheckpointError(expected, received, "Choose another with --name, or replace it with --force.")
-    try:
-        root.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        expected, received = "The folder of checkpoints must be one that can be made.", f"{root}: {error.strerror}."
-        raise CheckpointError(expected, received, "Choose another with --checkpoints.") from error
 
 
-def choose(dataset: Dataset, seed: str, asked: dict[str, str | None]) -> TrainingConfig:
+def choose(dataset: Dataset, seed: str, epochs: str | None, k: str | None, heads: str | None) -> TrainingConfig:
     """Take the defaults that suit the data, and change what was asked for.
 
     Raises:
@@ -97,19 +93,16 @@ def choose(dataset: Dataset, seed: str, asked: dict[str, str | None]) -> Trainin
     from attnknn.bundle import POOL
 
     number = read_whole("--seed", seed, 0, LARGEST_SEED)
-    epochs, k, heads = asked["--epochs"], asked["--k"], asked["--heads"]
-    epochs_changed: dict[str, Any] = (
-        {} if epochs is None else {"epochs": read_whole("--epochs", epochs, 1, MOST_EPOCHS)}
-    )
-    attention_changed: dict[str, Any] = {} if k is None else {"k": read_whole("--k", k, 1, POOL)}
+    embedder: dict[str, Any] = {} if epochs is None else {"epochs": read_whole("--epochs", epochs, 1, MOST_EPOCHS)}
+    attention: dict[str, Any] = {} if k is None else {"k": read_whole("--k", k, 1, POOL)}
     if heads is not None:
-        attention_changed["heads"] = read_heads(heads)
+        attention["heads"] = read_heads(heads)
     default_config, _ = import_training()
     config = default_config(dataset, number)
     return replace(
         config,
-        embedder=replace(config.embedder, **epochs_changed),
-        attention=replace(config.attention, **attention_changed),
+        embedder=replace(config.embedder, **embedder),
+        attention=replace(config.attention, **attention),
     )
 
 
@@ -127,9 +120,8 @@ def read_heads(text: str) -> tuple[str, ...]:
 
     names = tuple(name.strip() for name in text.split(","))
     if not set(names) <= set(HEADS) or len(set(names)) < len(names):
-        raise SettingError(
-            "--heads", text, f"different names among {', '.join(HEADS)}", "Write --heads nearest,trusted."
-        )
+        expected = f"different names among {', '.join(HEADS)}"
+        raise refuse("--heads", text, expected, "Write them as in --heads nearest,trusted.")
     return names
 
 
@@ -141,32 +133,49 @@ def import_training() -> tuple[Callable[..., TrainingConfig], Callable[..., Attn
     """
     try:
         from attnknn.training.run import default_config, fit
-    except ImportError as error:
-        raise MissingLibrary(error.name or "torch", "Training") from error
+    except ModuleNotFoundError as error:
+        raise MissingLibrary(str(error.name).split(".")[0], "Training") from error
     return default_config, fit
 
 
-def run(dataset: Dataset, config: TrainingConfig, name: str, root: Path, command: str, quiet: bool) -> Checkpoint:
-    """Train with progress on stderr, note the command in the card, and save."""
-    from attnknn.cli.progress import StageBars
+def run(dataset: Dataset, config: TrainingConfig, name: str, root: Path, quiet: bool) -> Checkpoint:
+    """Train with progress on stderr, note in the card how to do it again, and save.
+
+    Raises:
+        CheckpointError: The folder of checkpoints cannot be made.
+    """
+    from attnknn.cli.progress import open_progress
 
     _, fit = import_training()
-    with StageBars(quiet) as bars:
-        classifier = fit(dataset, config, bars.report)
-    classifier.card = {**classifier.card, "command": command}
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        expected, received = "The folder of checkpoints must be one that can be made.", f"{root}: {error.strerror}."
+        raise CheckpointError(expected, received, "Choose another with --checkpoints.") from error
+    with open_progress(quiet) as report:
+        classifier = fit(dataset, config, report)
+    classifier.card = {**classifier.card, "command": command_line(config, name)}
     return classifier.save(name, root)
 
 
-def command_line(dataset: str, name: str, seed: str, asked: dict[str, str | None]) -> str:
-    """Write the command that makes a checkpoint again, with everything that was asked for.
+def command_line(config: TrainingConfig, name: str) -> str:
+    """Write the command that makes a checkpoint again, whatever the defaults will be by then.
 
     Example:
-        >>> command_line("iris", "iris", "0", {"--epochs": "20", "--k": None})
-        'python -m attnknn train iris --seed 0 --epochs 20'
+        >>> from attnknn.config import TrainingConfig
+        >>> command_line(TrainingConfig("digits", 1, attention=AttentionConfig(("trusted",))), "second")
+        'python -m attnknn train digits --name second --seed 1 --epochs 40 --k 16 --heads trusted'
     """
-    options = {"--name": None if name == dataset else name, "--seed": seed} | asked
-    words = [word for option, value in options.items() if value is not None for word in (option, value)]
-    return f"{PROGRAM} {shlex.join(['train', dataset, *words])}"
+    attention = config.attention
+    options = {
+        "--name": None if name == config.dataset else name,
+        "--seed": config.seed,
+        "--epochs": config.embedder.epochs,
+        "--k": attention.k,
+        "--heads": ",".join(attention.heads),
+    }
+    words = [str(word) for option, value in options.items() if value is not None for word in (option, value)]
+    return shlex.join([*PROGRAM.split(), "train", config.dataset, *words])
 
 
 def show_checkpoint(checkpoint: Checkpoint) -> None:
@@ -175,7 +184,7 @@ def show_checkpoint(checkpoint: Checkpoint) -> None:
 
     cells: dict[str, dict[str, str]] = {}
     for row in checkpoint.card["metrics"]:
-        noise = f"{write_share(row['noise_rate'])} {row['noise_kind']}" if row["noise_rate"] else "no noise"
+        noise = write_noise(row["noise_rate"], row["noise_kind"]).replace(" label", "")
         cells.setdefault(row["vote"], {})[noise] = write_interval(row["accuracy"], row["accuracy_interval"])
     noises = list(next(iter(cells.values())))
     rows = [[TITLES[vote], *(found[noise] for noise in noises)] for vote, found in cells.items()]

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from attnknn.arrays import Array, entropy, namespace, one_hot, softmax
-from attnknn.models.terms import Surroundings, stack_features
+from attnknn.models.terms import TERMS, Surroundings, stack_features
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,18 @@ class Attention:
 
     @classmethod
     def from_arrays(cls, heads: Sequence[str], terms: Sequence[str], arrays: Mapping[str, Array]) -> Attention:
-        """Rebuild from `to_arrays`; the names come from the card of the checkpoint."""
+        """Rebuild from `to_arrays`; the names come from the card of the checkpoint.
+
+        Raises:
+            ValueError: If a head or a term has no definition here, or an array does not fit their numbers.
+        """
+        unknown = [name for name in heads if name not in HEADS] + [name for name in terms if name not in TERMS]
+        if unknown:
+            raise ValueError(f"heads and terms must be defined, however: {unknown} are not")
+        shapes = {"coefficients": (len(heads), len(terms)), "sink": (len(heads), 4), "seat": (len(heads),)}
+        for name, shape in shapes.items():
+            if name in arrays and tuple(arrays[name].shape) != shape:
+                raise ValueError(f"{name} must be of shape {shape}, however: {tuple(arrays[name].shape)}")
         return cls(
             tuple(heads),
             tuple(terms),
@@ -111,18 +122,30 @@ def terms_of(heads: Sequence[str]) -> tuple[str, ...]:
 def query_facts(distances: Array, probabilities: Array) -> Array:
     """State four facts about a query, from which a sink learns when to say "none of these".
 
-    ψ = (1, mean distance, nearest distance, entropy of the vote in nats)
+    ψ = (1, mean_j d[b, j], min_j d[b, j], entropy of the vote in nats)
 
     Args:
-        distances: Shape (B, K), nearest first.
+        distances: Euclidean distances to the neighbors, shape (B, K).
         probabilities: A vote of shape (B, C), or (B, H, C) for one per head.
 
     Returns:
-        Shape (B, 4), or (B, H, 4).
+        Shape (B, 4), or (B, H, 4), of the type of `probabilities`.
+
+    Raises:
+        ValueError: If the numbers of queries differ.
+
+    Example:
+        >>> import numpy as np
+        >>> query_facts(np.array([[0.2, 0.4]]), np.array([[1.0, 0.0]])).round(9).tolist()
+        [[1.0, 0.3, 0.2, 0.0]]
     """
-    xp = namespace(distances)
+    if distances.ndim != 2 or probabilities.ndim not in (2, 3) or distances.shape[0] != probabilities.shape[0]:
+        shapes = f"{tuple(distances.shape)} and {tuple(probabilities.shape)}"
+        raise ValueError(f"distances and a vote must be of shapes (B, K) and (B, ..., C), however: {shapes}")
+    xp = namespace(distances, probabilities)
     spread = entropy(probabilities)
-    mean, nearest = xp.mean(distances, axis=-1), distances[:, 0]
+    distances = xp.astype(distances, spread.dtype)
+    mean, nearest = xp.mean(distances, axis=-1), xp.min(distances, axis=-1)
     if spread.ndim == 2:
         mean, nearest = mean[:, None], nearest[:, None]
     blank = xp.zeros_like(spread)
@@ -193,7 +216,7 @@ def attend(
     if attention.has_averages:
         scores = xp.concat([scores, score_averages(around, attention)], axis=-1)
         voters = xp.concat([voters, _class_rows(voters, around.n_classes)], axis=1)
-    share = softmax(scores / temperature)
+    share = softmax(scores, temperature=temperature)
     heard = share @ voters
     facts = query_facts(around.distances, heard)
     sink = sigmoid(xp.sum(facts * attention.sink[None, :, :], axis=-1))

@@ -65,7 +65,7 @@ def fit_votes(queries: Queries, entries: Entries, config: AttentionConfig, seed:
         raise ValueError("votes are fitted on queries with labels, however: queries.labels=None")
     draws = [observe(entries, noise) for noise in noise_draws(config, entries.n_classes, seed)]
     neighbors, with_keys = queries.pool.first(config.k), reads_keys(terms_of(config.heads))
-    around = _stack([surround(queries.keys, neighbors, entries, seen, with_keys=with_keys) for seen in draws])
+    around = stack([surround(queries.keys, neighbors, entries, seen, with_keys=with_keys) for seen in draws])
     labels = np.tile(queries.labels, len(draws))
     distance = _tune_sharpness(
         lambda s: tally(distance_weights(around, s), around.labels, entries.n_classes), around, labels
@@ -204,7 +204,7 @@ def _tune_sharpness(
     return float(np.exp(found.x))
 
 
-def _stack(arounds: Sequence[Surroundings]) -> Surroundings:
+def stack(arounds: Sequence[Surroundings]) -> Surroundings:
     """Put the queries of several draws under each other."""
     columns = {field.name: [getattr(one, field.name) for one in arounds] for field in fields(Surroundings)}
     return Surroundings(

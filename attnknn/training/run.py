@@ -79,6 +79,17 @@ def refit(classifier: AttnKNN, attention: AttentionConfig, report: Report = sile
         return _assemble(load_dataset(config.dataset), config, classifier.embedder, report)
 
 
+def held_out_queries(classifier: AttnKNN) -> Queries:
+    """Embed again the items that the votes were fitted on, and find their neighbors.
+
+    Raises:
+        UnknownDataset: The dataset it was trained on is not registered.
+    """
+    dataset = load_dataset(classifier.config.dataset)
+    rows = _split(dataset, classifier.config)["held_out"]
+    return _queries(dataset, rows, *classifier.embedder.embed(dataset.inputs[rows]), classifier.entries)
+
+
 def _assemble(dataset: Dataset, config: TrainingConfig, embedder: Embedder, report: Report) -> AttnKNN:
     """Fill a bank with the fit part, fit the votes on the held-out part, measure on test."""
     parts = _split(dataset, config)

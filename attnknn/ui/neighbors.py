@@ -36,6 +36,17 @@ class Setting:
     noise: LabelNoise
 
 
+def picking_row() -> DeltaGenerator:
+    """Lay out the row in which a visitor picks what to look at; it wraps on narrow screens."""
+    return st.container(horizontal=True, vertical_alignment="bottom", gap="small")
+
+
+def knobs_row() -> list[DeltaGenerator]:
+    """Lay out the row of knobs, and return one place per knob: k, temperature, rate, kind, seed."""
+    row = st.container(horizontal=True, vertical_alignment="bottom", gap="medium", key="knobs")
+    return [row.container(width=width) for width in (220, 220, 220, 150, 150)]
+
+
 def choose_checkpoint(place: DeltaGenerator) -> AttnKNN:
     """Let the visitor choose a checkpoint, and load it.
 
@@ -49,7 +60,7 @@ def choose_checkpoint(place: DeltaGenerator) -> AttnKNN:
     asked = st.query_params.get("checkpoint", names[0])
     if asked not in names:
         _notice(f"{UnknownCheckpoint(asked, names)} Showing {names[0]}.")
-    return store.classifier(place.selectbox("Checkpoint", names, key="checkpoint", bind="query-params"))
+    return store.classifier(place.selectbox("Checkpoint", names, key="checkpoint", bind="query-params", width=170))
 
 
 def check_link(trained: AttnKNN) -> None:
@@ -64,7 +75,12 @@ def choose_query(trained: AttnKNN, place: DeltaGenerator) -> str:
     if st.session_state.get("query", ids[0]) not in ids:  # another checkpoint was chosen
         st.session_state["query"] = ids[0]
     return place.selectbox(
-        "Query", ids, key="query", bind="query-params", help="The test item being classified. Type to search by id."
+        "Query",
+        ids,
+        key="query",
+        bind="query-params",
+        width=230,
+        help="The test item being classified. Type to search by id.",
     )
 
 
@@ -110,16 +126,16 @@ def choose_setting(trained: AttnKNN, places: list[DeltaGenerator]) -> Setting:
     return Setting(int(k), float(temperature), LabelNoise(kind, float(rate), int(seed)))
 
 
-def offer_finders(trained: AttnKNN, setting: Setting, query: str, places: list[DeltaGenerator]) -> None:
+def offer_finders(trained: AttnKNN, setting: Setting, query: str, row: DeltaGenerator) -> None:
     """Offer buttons that step through queries worth looking at, under the setting in force."""
     ids = [str(item) for item in trained.queries.ids]
-    places[0].button("random", icon=":material/casino:", on_click=_go_to, args=(random.choice(ids),), width="stretch")
-    for place, finder in zip(places[1:], FINDERS, strict=True):
+    row.button("random", icon=":material/casino:", key="find_random", on_click=_go_to, args=(random.choice(ids),))
+    for finder in FINDERS:
         found = store.found_queries(
             trained.name, store.digest(trained), finder, setting.k, setting.noise, setting.temperature
         )
         here = found.index(query) + 1 if query in found else 0
-        place.button(
+        row.button(
             finder,
             icon=ICONS[finder],
             key=f"find_{finder.replace(' ', '_')}",
@@ -127,7 +143,6 @@ def offer_finders(trained: AttnKNN, setting: Setting, query: str, places: list[D
             args=(found[here % len(found)] if found else query,),
             disabled=not found,
             help=f"{here or '–'} of {len(found)} test items" if found else "None under this setting.",
-            width="stretch",
         )
 
 

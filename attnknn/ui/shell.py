@@ -10,6 +10,12 @@ import streamlit as st
 
 TITLE = "Attn-KNN Explorer"
 _INSIDE = "_inside_app"
+_STYLE = """<style>
+.stMainBlockContainer { padding: 3.6rem clamp(0.75rem, 2.5vw, 2.5rem) 2rem; max-width: 1560px; }
+.st-key-headline h1 { padding: 0; letter-spacing: -0.01em; }
+.st-key-knobs > div { flex: 1 1 150px; max-width: 300px; }
+.st-key-board { min-height: 800px; }
+</style>"""
 
 
 def pages() -> list[st.Page]:
@@ -23,6 +29,14 @@ def run() -> None:
     page = st.navigation(pages(), position="top")
     st.session_state[_INSIDE] = True
     page.run()
+
+
+def headline(question: str, answer: str) -> None:
+    """Head a page with the question it answers, and one sentence on how to use it."""
+    st.html(_STYLE)
+    with st.container(key="headline", horizontal=True, vertical_alignment="bottom", gap="small"):
+        st.title(TITLE, width="content", anchor=False)
+        st.caption(f"**{question}** {answer}", width="content")
 
 
 def require() -> None:

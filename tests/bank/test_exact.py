@@ -89,6 +89,11 @@ def test_an_exclusion_may_be_nobody():
     assert one.entries[1].tolist()[:4] == everyone.entries[1].tolist()[1:]
 
 
+def test_group_minus_one_is_no_group():
+    found = search_exact(np.eye(3), np.eye(3)[:2], 2, list("abc"), [-1, -1, 4], exclude_groups=[-1, 4])
+    assert found.entries.tolist() == [[0, 1], [1, 0]]
+
+
 def test_the_first_neighbors_are_those_of_a_smaller_search():
     world = cloud(200, 20)
     wide = search_exact(world.keys, world.queries, 40, world.ids)

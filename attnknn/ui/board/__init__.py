@@ -28,10 +28,16 @@ Feature = tuple[str, str]  # name, value as it should be read ("14.2 mm")
 
 
 class Query(TypedDict):
-    """The item being classified; `tile` is its place in the atlas, `values` its features."""
+    """The item being classified.
+
+    Attributes:
+        label: Its true label; None where nobody knows it.
+        tile: Its place in the atlas, for images.
+        values: Its features, for tables.
+    """
 
     id: str
-    label: str
+    label: str | None
     tile: int | None
     values: list[Feature] | None
 
@@ -72,13 +78,21 @@ class Neighbor(TypedDict):
 
 
 class Vote(TypedDict):
-    """One vote: C probabilities, and for votes over neighbors K weights that, with `sink`, sum to one."""
+    """One vote.
+
+    Attributes:
+        title: Its name as it is shown.
+        probabilities: C numbers, in the order of `BoardData.classes`.
+        is_correct: None where the true label is unknown.
+        weights: K numbers that sum to one with `sink`; None for a vote that asks no neighbors.
+        effective: Effective neighbors.
+    """
 
     name: str
     title: str
     probabilities: list[float]
     predicted: str
-    is_correct: bool
+    is_correct: bool | None
     weights: list[float] | None
     sink: float
     effective: float | None
@@ -150,8 +164,8 @@ _mount = st.components.v2.component(
 def draw_board(data: BoardData, key: str) -> str | None:
     """Draw the board and return the neighbor that is chosen on it.
 
-    A choice holds while the chosen neighbor is among those shown. Until somebody chooses, or gives
-    a choice back, `data["selected"]` holds.
+    A choice holds while the chosen neighbor is among those shown. Until somebody chooses, and
+    where the chosen one is not shown, `data["selected"]` holds.
 
     Args:
         data: What to draw; see `BoardData`.
@@ -161,13 +175,14 @@ def draw_board(data: BoardData, key: str) -> str | None:
         Id of the chosen neighbor, or None.
     """
     shown = {neighbor["id"] for neighbor in data["neighbors"]}
-    chosen = _choice(st.session_state.get(key), data["selected"])
-    selected = chosen if chosen in shown else None
+    selected = _selected(st.session_state.get(key), data["selected"], shown)
     _mount(key=key, data={**data, "selected": selected}, on_neighbor_change=lambda: None)
     return selected
 
 
-def _choice(state: Any, otherwise: str | None) -> str | None:
+def _selected(state: Any, offered: str | None, shown: set[str]) -> str | None:
     if isinstance(state, Mapping) and "neighbor" in state:
-        return cast("str | None", state["neighbor"])
-    return otherwise
+        chosen = cast("str | None", state["neighbor"])
+        if chosen is None or chosen in shown:
+            return chosen
+    return offered if offered in shown else None

@@ -29,8 +29,8 @@ function openBoard(root) {
     awaited: undefined, // a choice the server has not confirmed yet
     hot: 0, // index of the neighbor that is shown
     head: ALL,
-    raceWidth: 300,
-    heatWidth: 640,
+    raceWidth: 0, // pixels
+    heatWidth: 0,
   }
   listen(view)
   return view
@@ -50,7 +50,6 @@ function listen(view) {
   root.onchange = (event) => {
     if (event.target.name === "head") pickHead(view, Number(event.target.value))
   }
-  cards.onfocusin = null
   cards.addEventListener("focusin", (event) => mark(view, Number(event.target.dataset.j)))
   cards.onkeydown = (event) => steer(view, event)
   view.observer = new ResizeObserver(() => resize(view))
@@ -60,7 +59,8 @@ function listen(view) {
 // Take new data in; a choice made here stays until the server has answered it.
 function adopt(view, data) {
   const isSameQuery = view.data?.query.id === data.query.id
-  if (!isSameQuery) view.awaited = undefined
+  const isShown = (id) => data.neighbors.some((neighbor) => neighbor.id === id)
+  if (!isSameQuery || (view.awaited && !isShown(view.awaited))) view.awaited = undefined
   if (view.awaited === undefined || view.awaited === data.selected) {
     view.awaited = undefined
     view.selected = data.selected
@@ -79,7 +79,7 @@ function draw(view) {
   writeSheet(view)
   set(root, "data-kind", data.kind)
   set(root, "data-names", data.classes.some((name) => name.length > 3) ? "long" : "short")
-  measure(view)
+  if (!view.heatWidth) measure(view)
   drawQuery(view)
   drawCards(view)
   drawHeat(view)
@@ -92,6 +92,7 @@ function draw(view) {
   markHead(view)
 }
 
+// Only when the board's own width changes: reading a width makes the browser lay out.
 function measure(view) {
   view.raceWidth = view.root.querySelector(".races").clientWidth || view.raceWidth
   view.heatWidth = view.heat.parentElement.clientWidth || view.heatWidth

@@ -22,6 +22,7 @@ function drawCards(view) {
   const n = data.neighbors.length
   say(view.cards.parentElement.querySelector(".count"), `${counted(n, "neighbor")} · ${counted(data.heads.length, "head")}`)
   set(view.cards, "data-size", n > 32 ? "many" : "few")
+  view.cards.style.setProperty("--values", data.neighbors[0]?.values?.length ?? 0)
   set(view.cards, "data-heads", data.heads.length > 6 ? "many" : "few")
 }
 

@@ -104,5 +104,5 @@ function describeCurve(lines, data) {
   const { rates, rate } = data.curve
   const points = [0, 1 / 3, 2 / 3, 1].map((part) => rates[Math.round(part * (rates.length - 1))])
   const said = lines.map((line) => `${line.title}: ${points.map((r) => `${percent(valueAt(rates, line.values, r))} at noise ${percent(r)}`).join(", ")}, now ${percent(line.now)}`)
-  return `Probability of the true label ${data.query.label} against label noise, now ${percent(rate)}. ${said.join("; ")}.`
+  return `Probability of the true label ${data.query.label ?? ""} against label noise, now ${percent(rate)}. ${said.join("; ")}.`
 }

@@ -48,7 +48,8 @@ function makeMark() {
 }
 
 function paintMark(mark, isCorrect) {
-  mark.classList.toggle("right", isCorrect)
+  mark.hidden = isCorrect == null
+  mark.classList.toggle("right", Boolean(isCorrect))
   say(mark.firstChild, isCorrect ? "✓" : "✗")
   mark.firstChild.ariaHidden = "true"
   say(mark.lastChild, isCorrect ? "right" : "wrong")

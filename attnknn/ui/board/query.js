@@ -6,12 +6,13 @@ function drawQuery(view) {
   const portrait = root.querySelector(".portrait")
   portrait.hidden = data.kind !== "image" || !data.atlas
   if (!portrait.hidden) placeTile(portrait, query.tile, data.atlas)
-  set(portrait, "aria-label", `The query ${query.id}, true label ${query.label}`)
+  set(portrait, "aria-label", `The query ${query.id}, true label ${query.label ?? "unknown"}`)
   const facts = root.querySelector(".facts")
   facts.hidden = !query.values
   drawValues(facts, query.values ?? [])
   say(root.querySelector(".query .id"), query.id)
-  paintChip(root.querySelector(".truth .chip"), data, query.label)
+  root.querySelector(".truth").hidden = query.label == null
+  paintChip(root.querySelector(".truth .chip"), data, query.label ?? "")
   drawAnswers(root.querySelector(".answers"), data)
   drawKey(root, data)
 }

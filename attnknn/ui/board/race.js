@@ -64,16 +64,17 @@ function drawSegments(bar, vote, shares, data, width) {
   const segments = fit(bar, pieces.length, () => make("span", "", make("i")))
   let start = 0
   pieces.forEach((piece, i) => {
-    drawSegment(segments[i], piece, data, width)
-    segments[i].dataset.middle = start + piece.share / 2
+    drawSegment(segments[i], piece, start, data, width)
     start += piece.share
   })
 }
 
-function drawSegment(segment, { c, j, share }, data, width) {
+function drawSegment(segment, { c, j, share }, start, data, width) {
   const neighbor = data.neighbors[j]
   const pixels = share * width
-  segment.className = j === -2 ? "segment sink" : "segment"
+  set(segment, "class", j === -2 ? "segment sink" : "segment")
+  segment.middle = start + share / 2
+  segment.style.left = `${100 * start}%`
   segment.style.width = `${100 * share}%`
   if (j >= 0) set(segment, "data-j", j)
   else segment.removeAttribute("data-j")
@@ -169,7 +170,8 @@ function describeProbabilities(vote, data) {
 function describeVote(vote, shares, data) {
   const groups = shares.map(({ c, share, members }) => `${data.classes[c]} ${percent(share)} from ${counted(members.length, "neighbor")}`)
   const sink = vote.sink > 0 ? `, none of these ${percent(vote.sink)}` : ""
-  return `${vote.title} answers ${vote.predicted}, ${vote.is_correct ? "right" : "wrong"}, with ${percent(chance(data, vote, vote.predicted))}: ${groups.join(", ")}${sink}`
+  const mark = vote.is_correct == null ? "" : vote.is_correct ? ", right" : ", wrong"
+  return `${vote.title} answers ${vote.predicted}${mark}, with ${percent(chance(data, vote, vote.predicted))}: ${groups.join(", ")}${sink}`
 }
 
 function markVotes(view, j) {
@@ -180,6 +182,6 @@ function markVotes(view, j) {
     if (before !== now) before?.classList.remove("hot")
     now?.classList.add("hot")
     pin.hidden = !now
-    if (now) pin.style.left = `${100 * now.dataset.middle}%`
+    if (now) pin.style.left = `${100 * now.middle}%`
   }
 }
