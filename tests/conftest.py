@@ -34,7 +34,7 @@ def asarray(request):
 
 @pytest.fixture(scope="session")
 def iris() -> AttnKNN:
-    """Flowers in 4 features, 3 classes: 84 entries, two of them duplicates, and 45 test queries."""
+    """Flowers in 4 features, 3 classes: 78 entries, two of them duplicates, and 45 test queries."""
     return fit(load_dataset("iris"), QUICK)
 
 

@@ -8,6 +8,9 @@ about its inputs (mean and standard deviation of the fit part) is saved with its
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -18,6 +21,7 @@ from attnknn.config import EmbedderConfig
 from attnknn.errors import InputError
 
 LOGIT_SCALE = 12.0
+SMALL_BATCH = 64  # up to here, waking a second thread costs more than it brings
 
 
 class Embedder(nn.Module):
@@ -54,15 +58,15 @@ class Embedder(nn.Module):
         """Turn raw inputs into scaled float32 tensors of shape (B, *input_shape).
 
         Raises:
-            InputError: If one item has another shape, or is not finite.
+            InputError: If one item has another shape, or is not made of finite numbers.
         """
-        if inputs.shape[1:] != self.input_shape:
+        if inputs.ndim == 0 or inputs.shape[1:] != self.input_shape:
             raise InputError(
                 f"The embedder takes items of shape {self.input_shape}.",
                 f"The inputs have shape {inputs.shape}, the first axis counting items.",
                 "Reshape them, or use the checkpoint that was trained on such inputs.",
             )
-        values = torch.as_tensor(np.ascontiguousarray(inputs)).to(torch.float32)
+        values = torch.as_tensor(np.array(inputs, dtype=np.float32))
         if not bool(torch.isfinite(values).all()):
             raise InputError("Inputs must be finite numbers.", "Some are NaN or infinite.", "Fill or drop them.")
         return (values - self.mean) / self.scale
@@ -85,9 +89,21 @@ class Embedder(nn.Module):
             Embeddings (B, D), rows of length one, and logits (B, C); both float32.
         """
         self.eval()
-        keys = [self(self.prepare(inputs[start : start + batch_size])) for start in range(0, len(inputs), batch_size)]
-        embeddings = torch.cat(keys) if keys else torch.zeros((0, self.config.dimension))
-        return embeddings.numpy(), self.logits(embeddings).numpy()
+        with single_thread() if len(inputs) <= SMALL_BATCH else nullcontext():
+            parts = [inputs[start : start + batch_size] for start in range(0, max(len(inputs), 1), batch_size)]
+            embeddings = torch.cat([self(self.prepare(part)) for part in parts])
+            return embeddings.numpy(), self.logits(embeddings).numpy()
+
+
+@contextmanager
+def single_thread() -> Iterator[None]:
+    """Let torch work on one core inside this block; small sums stay in order, and no thread spins."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def small_cnn(config: EmbedderConfig, input_shape: tuple[int, ...]) -> nn.Module:

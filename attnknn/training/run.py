@@ -8,14 +8,11 @@ test items  ──────────────────────�
 from __future__ import annotations
 
 import platform
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from importlib.metadata import version
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
@@ -29,7 +26,7 @@ from attnknn.classifier import AttnKNN
 from attnknn.config import AttentionConfig, EmbedderConfig, TrainingConfig
 from attnknn.data import Dataset, load_dataset, split_by_group
 from attnknn.evaluation.protocol import summarize
-from attnknn.models.embedders import Embedder
+from attnknn.models.embedders import Embedder, single_thread
 from attnknn.training.attention import fit_votes
 from attnknn.training.embedder import Report, silent, train_embedder
 
@@ -63,7 +60,7 @@ def fit(dataset: Dataset | str, config: TrainingConfig | None = None, report: Re
     config = config or default_config(dataset)
     fit_part = _split(dataset, config)["fit"]
     inputs, labels = dataset.inputs[fit_part], dataset.labels[fit_part]
-    with _single_thread():
+    with single_thread(), threadpool_limits(limits=1):  # on networks this small, threads cost more than they bring
         embedder = train_embedder(inputs, labels, dataset.n_classes, config.embedder, config.seed, report)
         return _assemble(dataset, config, embedder, report)
 
@@ -75,7 +72,7 @@ def refit(classifier: AttnKNN, attention: AttentionConfig, report: Report = sile
         UnknownDataset: The dataset it was trained on is not registered.
     """
     config = replace(classifier.config, attention=attention)
-    with _single_thread():
+    with single_thread(), threadpool_limits(limits=1):  # on networks this small, threads cost more than they bring
         return _assemble(load_dataset(config.dataset), config, classifier.embedder, report)
 
 
@@ -115,18 +112,6 @@ def _split(dataset: Dataset, config: TrainingConfig) -> dict[str, NDArray[np.int
     train = dataset.where("train")
     is_held = split_by_group(dataset.labels[train], dataset.groups[train], config.held_out, config.seed)
     return {"fit": train[~is_held], "held_out": train[is_held], "test": dataset.where("test")}
-
-
-@contextmanager
-def _single_thread() -> Iterator[None]:
-    """Work on one core: on networks this small, threads cost more than they bring, and sums stay in order."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        with threadpool_limits(limits=1):
-            yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def _entries(dataset: Dataset, rows: NDArray[np.intp], keys: NDArray[np.float32]) -> Entries:

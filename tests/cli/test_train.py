@@ -1,0 +1,163 @@
+"""From a dataset to a checkpoint: what is printed, what is saved, what is refused."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from attnknn.checkpoints import open_checkpoint
+from attnknn.classifier import load
+from attnknn.models.attention import HEADS
+
+from .conftest import TRAIN, run_process
+
+QUICK = ["--epochs", "1", "--k", "2", "--heads", "nearest"]
+
+
+def test_json_is_the_checkpoint_its_folder_and_its_card(training):
+    root, done = training
+    document = json.loads(done.stdout)
+    assert set(document) == {"checkpoint", "folder", "card"}
+    assert document["checkpoint"] == "iris"
+    assert document["folder"] == str(root / "iris")
+    assert document["card"] == open_checkpoint("iris", root).card
+
+
+def test_progress_goes_to_stderr_stage_by_stage(training):
+    lines = training[1].stderr.splitlines()
+    assert lines[0].startswith("Training the embedder: epoch 1, loss ")
+    assert lines[1].startswith("Training the embedder: epoch 5, loss ")
+    assert lines[2:] == ["Filling the memory bank", "Fitting the votes", "Measuring on test"]
+    assert "embedder: epoch" not in training[1].stdout
+
+
+def test_what_was_asked_for_is_what_was_trained(root):
+    config = load("iris", root).config
+    assert (config.dataset, config.seed, config.embedder.epochs) == ("iris", 0, 5)
+    assert (config.attention.k, config.attention.heads) == (8, ("nearest", "trusted"))
+
+
+def test_the_command_in_the_card_makes_the_checkpoint_again(root, tmp_path):
+    card = open_checkpoint("iris", root).card
+    words = shlex.split(card["command"])
+    assert words == ["python", "-m", "attnknn", "train", "iris", "--seed", "0", *TRAIN[2:]]
+    again = json.loads(run_process(*words[3:], "--json", "--quiet", root=tmp_path).stdout)["card"]
+    for part in ("config", "sizes", "command"):
+        assert again[part] == card[part]
+    assert again["files"]["weights.safetensors"]["sha256"] == card["files"]["weights.safetensors"]["sha256"]
+
+
+def test_a_table_a_name_and_silence_when_quiet(run, tmp_path):
+    result = run("train", "iris", "--name", "second", *QUICK, "--seed", "3", "--quiet", root=tmp_path)
+    assert result.stderr == ""
+    assert "second: accuracy on 45 test queries" in result.stdout
+    assert "attention" in result.stdout
+    assert "40 % pair noise" in result.stdout
+    assert f"Saved in {tmp_path / 'second'}" in result.stdout
+    assert (
+        "Made by  python -m attnknn train iris --name second --seed 3 --epochs 1 --k 2 --heads nearest\n"
+        in result.stdout
+    )
+    assert load("second", tmp_path).name == "second"
+
+
+def test_an_existing_checkpoint_is_kept_without_force_and_replaced_with_it(run, own_root):
+    before = (own_root / "iris" / "card.json").read_bytes()
+    refused = run("train", "iris", *QUICK, code=2, root=own_root)
+    assert refused.stdout == ""
+    assert 'There is already a checkpoint "iris".' in refused.stderr
+    assert "--force" in refused.stderr
+    assert (own_root / "iris" / "card.json").read_bytes() == before
+    run("train", "iris", *QUICK, "--force", root=own_root)
+    assert load("iris", own_root).config.attention.k == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["irs"], 'There is no dataset "irs". Did you mean "iris"?'),
+        (["iris", "--name", "Second one"], "--name must be up to 64 lower-case letters"),
+        (["iris", "--name", "../out"], "It was ../out."),
+        (["iris", "--name", ""], "It was empty."),
+        (["iris", "--epochs", "0"], "--epochs must be a whole number between 1 and"),
+        (["iris", "--epochs", "many"], "It was many."),
+        (["iris", "--k", "65"], "--k must be a whole number between 1 and 64. It was 65."),
+        (["iris", "--k", "1.5"], "It was 1.5."),
+        (["iris", "--seed", "-1"], "--seed must be a whole number between 0 and 4294967295. It was -1."),
+        (["iris", "--heads", "nearest,loudest"], f"--heads must be different names among {', '.join(HEADS)}."),
+        (["iris", "--heads", "nearest,nearest"], "It was nearest,nearest."),
+        (["iris", "--heads", ""], "It was empty."),
+    ],
+)
+def test_what_cannot_be_trained_is_said_before_anything_is_written(run, tmp_path, arguments, sentence):
+    result = run("train", *arguments, code=2, root=tmp_path / "new")
+    assert result.stdout == ""
+    assert sentence in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_folder_that_cannot_be_made_is_a_sentence(run, tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    result = run("train", "iris", *QUICK, code=2, root=tmp_path / "file" / "below")
+    assert result.stdout == ""
+    assert "The folder of checkpoints must be one that can be made." in result.stderr
+
+
+def test_without_torch_training_says_what_is_missing(tmp_path):
+    script = "import sys; sys.modules['torch'] = None; from attnknn.cli import main; main()"
+    command = [sys.executable, "-c", script, "--checkpoints", str(tmp_path), "train", "iris"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("Training needs torch.")
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_ctrl_c_stops_with_130_a_short_line_and_nothing_half_done(tmp_path):
+    script = (
+        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); from attnknn.cli import main; main()"
+    )
+    command = [sys.executable, "-c", script, "--checkpoints", str(tmp_path), "train", "iris", "--epochs", "100000"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stderr is not None
+    assert process.stderr.readline().startswith("Training the embedder")
+    process.send_signal(signal.SIGINT)
+    stdout, stderr = process.communicate(timeout=60)
+    assert (process.returncode, stdout, stderr) == (130, "", "Stopped.\n")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_on_a_terminal_progress_is_drawn_as_bars_and_stdout_stays_one_document(tmp_path):
+    pty = pytest.importorskip("pty")
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "attnknn", "--checkpoints", str(tmp_path), "train", "iris", *QUICK, "--json"]
+    environment = os.environ | {"TERM": "xterm", "COLUMNS": "100"}
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=theirs, env=environment)
+    os.close(theirs)
+    drawn = _read_all(ours)
+    assert process.stdout is not None
+    assert json.loads(process.stdout.read())["checkpoint"] == "iris"
+    assert process.wait(timeout=60) == 0
+    for words in ("Training the embedder", "Fitting the votes", "Measuring on test", "━", "epoch 1, loss "):
+        assert words in drawn
+
+
+def _read_all(descriptor: int) -> str:
+    """Read what a process draws until it closes its terminal, which Linux reports as an error."""
+    parts = []
+    while True:
+        try:
+            part = os.read(descriptor, 65536)
+        except OSError:
+            break
+        if not part:
+            break
+        parts.append(part)
+    os.close(descriptor)
+    return b"".join(parts).decode()
