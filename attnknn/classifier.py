@@ -132,7 +132,7 @@ class AttnKNN:
             MissingLibrary: torch or faiss is not installed.
         """
         k = self._checked_k(k)
-        keys, logits = self.embedder.embed(np.asarray(inputs))
+        keys, logits = self.embedder.embed(np.atleast_1d(inputs))
         pool = self.bank.search(keys, self._pool_size(k))
         ids = np.array([f"input/{number}" for number in range(len(keys))], dtype=np.str_)
         return self._decide(
@@ -245,7 +245,7 @@ def load(name: str, root: Path = ROOT) -> AttnKNN:
         bundle = open_bundle(checkpoint)
         classifier = AttnKNN(bundle, fitted, card, embedder)
         _ = classifier.config
-    except (KeyError, TypeError, IndexError, ValueError) as error:
+    except (KeyError, TypeError, IndexError, ValueError, AttributeError) as error:
         expected = "Card, weights and bundle must describe one classifier, as docs/formats.md says."
         raise DamagedCheckpoint(name, expected, f"A part is missing or of another shape ({error}).") from error
     return classifier

@@ -19,9 +19,11 @@ with explained():
     knobs = neighbors.knobs_row()
     with notices:
         trained = neighbors.choose_checkpoint(picking)
-        neighbors.check_link(trained)
+    link = neighbors.read_link()
     query = neighbors.choose_query(trained, picking)
     setting = neighbors.choose_setting(trained, knobs)
     neighbors.offer_finders(trained, setting, query, picking)
     prediction = neighbors.draw(trained, query, setting)
+    with notices:
+        neighbors.check_link(link, trained, prediction)
     neighbors.take_away(trained, prediction)

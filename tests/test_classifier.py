@@ -150,10 +150,10 @@ def test_an_input_is_classified_like_the_item_it_is(iris: AttnKNN, k: int | None
         (np.zeros(4), r"The inputs have shape \(4,\)"),
         (np.zeros((2, 4, 1)), r"The inputs have shape \(2, 4, 1\)"),
         (np.zeros((0, 3)), r"The inputs have shape \(0, 3\)"),
-        (np.float64(3), r"The inputs have shape \(\)"),
+        (np.float64(3), r"The inputs have shape \(1,\)"),
         (np.array([[1.0, 2, 3, np.nan]]), "Inputs must be finite numbers. Some are NaN or infinite. Fill or drop"),
         (np.array([[1.0, 2, 3, np.inf]]), "Inputs must be finite numbers."),
-        (np.array([["1", "2", "3", "four"]]), "Inputs must be finite numbers."),
+        (np.array([["1", "2", "3", "four"]]), "Inputs must be finite numbers. Their type is <U4"),
     ],
 )
 def test_inputs_that_do_not_fit_are_told_what_would(iris: AttnKNN, inputs: np.ndarray, sentence: str):

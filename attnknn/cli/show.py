@@ -50,16 +50,16 @@ def print_table(
     from rich import box
     from rich.table import Table
 
-    left: dict[str, Any] = {"title_justify": "left", "caption_justify": "left"}
-    table = Table(
-        title=title, caption=caption or None, box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False, **left
-    )
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
     for place, column in enumerate(columns):
         is_word = place < n_words
         table.add_column(column, justify="left" if is_word else "right", overflow="fold", no_wrap=not is_word)
     for row in rows:
         table.add_row(*row)
-    stdout_console().print(table, "")
+    console = stdout_console()
+    console.print(title, soft_wrap=True, style="bold")
+    console.print(table)
+    console.print(f"{caption}\n" if caption else "", soft_wrap=True)
 
 
 def stdout_console() -> Console:

@@ -60,12 +60,14 @@ class Embedder(nn.Module):
         Raises:
             InputError: If one item has another shape, or is not made of finite numbers.
         """
-        if inputs.ndim == 0 or inputs.shape[1:] != self.input_shape:
+        if inputs.shape[1:] != self.input_shape:
             raise InputError(
                 f"The embedder takes items of shape {self.input_shape}.",
                 f"The inputs have shape {inputs.shape}, the first axis counting items.",
                 "Reshape them, or use the checkpoint that was trained on such inputs.",
             )
+        if inputs.dtype.kind not in "biuf":
+            raise InputError("Inputs must be finite numbers.", f"Their type is {inputs.dtype}.", "Convert or drop them.")
         values = torch.as_tensor(np.array(inputs, dtype=np.float32))
         if not bool(torch.isfinite(values).all()):
             raise InputError("Inputs must be finite numbers.", "Some are NaN or infinite.", "Fill or drop them.")

@@ -53,7 +53,7 @@ def train_embedder(
     optimizer = torch.optim.AdamW(embedder.parameters(), lr=config.learning_rate, weight_decay=config.weight_decay)
     steps = -(-len(targets) // config.batch_size)
     schedule = torch.optim.lr_scheduler.OneCycleLR(
-        optimizer, max_lr=config.learning_rate, total_steps=config.epochs * steps, pct_start=0.2
+        optimizer, max_lr=config.learning_rate, total_steps=max(config.epochs * steps, 10), pct_start=0.2
     )
     for epoch in range(config.epochs):
         embedder.train()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,6 +12,7 @@ import streamlit as st
 
 from attnknn.errors import AttnKNNError
 
+WORD_JOINER = "\u2060"
 log = logging.getLogger("attnknn.ui")
 
 
@@ -24,7 +26,7 @@ def explained() -> Iterator[None]:
     try:
         yield
     except AttnKNNError as error:
-        st.error(str(error), icon=":material/info:")
+        st.error(literal(str(error)), icon=":material/info:")
         st.stop()
     except Exception:
         number = uuid.uuid4().hex[:8]
@@ -35,3 +37,21 @@ def explained() -> Iterator[None]:
             icon=":material/error:",
         )
         st.stop()
+
+
+def notice(sentence: str) -> None:
+    """Show a sentence that may repeat what a link said."""
+    st.warning(literal(sentence), icon=":material/info:")
+
+
+def literal(text: str) -> str:
+    r"""Keep Markdown from reading a text, so that what a link says cannot put pictures or links on a page.
+
+    An address is broken by an invisible character, since Markdown finds addresses after it has read escapes.
+
+    Example:
+        >>> print(literal("k=![x](y)"))
+        k\=\!\[x\]\(y\)
+    """
+    broken = re.sub(r"(?i)(?<=://)|(?<=www)(?=\.)|(?<=@)", WORD_JOINER, text)
+    return re.sub(r"([!-/:-@\[-`{-~])", r"\\\1", broken)

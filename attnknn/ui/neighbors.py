@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import streamlit as st
@@ -16,6 +17,7 @@ from attnknn.evaluation.finders import FINDERS
 from attnknn.prediction import Prediction
 from attnknn.ui import state, store
 from attnknn.ui.board import draw_board
+from attnknn.ui.display import notice
 from attnknn.ui.present import describe_source, present
 
 BOARD = "board"
@@ -59,14 +61,23 @@ def choose_checkpoint(place: DeltaGenerator) -> AttnKNN:
         raise UnknownCheckpoint("digits", names)
     asked = st.query_params.get("checkpoint", names[0])
     if asked not in names:
-        _notice(f"{UnknownCheckpoint(asked, names)} Showing {names[0]}.")
+        notice(f"{UnknownCheckpoint(state.shorten(asked), names)} Showing {names[0]}.")
     return store.classifier(place.selectbox("Checkpoint", names, key="checkpoint", bind="query-params", width=170))
 
 
-def check_link(trained: AttnKNN) -> None:
+def read_link() -> dict[str, str]:
+    """Return what a link says to widgets that are not there yet; later, what is set is the visitor's."""
+    return {} if BOARD in st.session_state else st.query_params.to_dict()
+
+
+def check_link(link: Mapping[str, str], trained: AttnKNN, prediction: Prediction) -> None:
     """Say what of a link did not fit, and what is shown instead."""
-    for complaint in state.complaints(st.query_params, _known(trained)):
-        _notice(complaint)
+    noise, ids = prediction.noise, [str(item) for item in prediction.entries.ids[prediction.neighbors[0]]]
+    shown = {"query": str(prediction.queries.ids[0]), "k": prediction.k, "temperature": prediction.temperature}
+    shown |= {"noise": noise.rate, "kind": noise.kind, "seed": noise.seed}
+    shown |= {"neighbor": link[NEIGHBOR] if link.get(NEIGHBOR) in ids else ids[0]}
+    for complaint in state.complaints(link, state.settings(_largest_k(trained), str(trained.queries.ids[0])), shown):
+        notice(complaint)
 
 
 def choose_query(trained: AttnKNN, place: DeltaGenerator) -> str:
@@ -185,18 +196,8 @@ def _go_to(query: str) -> None:
     st.session_state["query"] = query
 
 
-def _notice(sentence: str) -> None:
-    st.warning(sentence, icon=":material/info:")
-
-
 def _largest_k(trained: AttnKNN) -> int:
     return min(state.LARGEST_K, trained.queries.pool.k)
-
-
-def _known(trained: AttnKNN) -> list[state.Setting]:
-    largest = _largest_k(trained)
-    ids = {str(item): row for row, item in enumerate(trained.queries.ids)}
-    return state.settings(largest, min(trained.config.attention.k, largest), ids, next(iter(ids)))
 
 
 def _python_snippet(trained: AttnKNN, prediction: Prediction) -> str:

@@ -10,6 +10,12 @@ import streamlit as st
 
 TITLE = "Attn-KNN Explorer"
 _INSIDE = "_inside_app"
+_ICON = (  # drawn here, since the tab's icon by name is fetched from a host of Google's
+    '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 24 24" fill="#DF1560" stroke="#DF1560" stroke-width="1.6">'
+    '<path d="M12 12 5 5M12 12l8-5M12 12l-6 7M12 12l6 7" fill="none"/>'
+    '<circle cx="12" cy="12" r="3.4"/><circle cx="5" cy="5" r="1.8"/><circle cx="20" cy="7" r="1.8"/>'
+    '<circle cx="6" cy="19" r="1.8"/><circle cx="18" cy="19" r="1.8"/></svg>'
+)
 _STYLE = """<style>
 .stMainBlockContainer { padding: 3.6rem clamp(0.75rem, 2.5vw, 2.5rem) 2rem; max-width: 1560px; }
 .st-key-headline h1 { padding: 0; letter-spacing: -0.01em; }
@@ -25,7 +31,7 @@ def pages() -> list[st.Page]:
 
 def run() -> None:
     """Open the door: page settings, navigation, and the page that was asked for."""
-    st.set_page_config(page_title=TITLE, page_icon=":material/hub:", layout="wide")
+    st.set_page_config(page_title=TITLE, page_icon=_ICON, layout="wide")
     page = st.navigation(pages(), position="top")
     st.session_state[_INSIDE] = True
     page.run()

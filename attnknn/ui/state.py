@@ -1,13 +1,14 @@
 """State is the URL: what a link may set, what is accepted, and the sentence when it is not.
 
-Widgets are bound to the URL by Streamlit (`bind="query-params"`), which silently falls back to the
-default when a value does not fit. Here the same values are checked before any widget reads them, so
-that the page can say what was wrong and what it shows instead.
+Widgets are bound to the URL by Streamlit (`bind="query-params"`), which silently shows something else
+when a value does not fit. Here what a link says is compared with what the widgets show, so that the
+page can say what was wrong and what it shows instead.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
 from attnknn.config import NOISE_KINDS
@@ -16,6 +17,7 @@ TEMPERATURES = (0.05, 0.1, 0.2, 0.35, 0.5, 0.7, 1.0, 1.4, 2.0, 3.5, 7.0, 20.0)
 LARGEST_K = 64
 HIGHEST_RATE = 0.9
 LARGEST_SEED = 9999
+LONGEST = 40  # characters of a value that are repeated in a sentence
 
 
 @dataclass(frozen=True)
@@ -24,60 +26,49 @@ class Setting:
 
     Attributes:
         name: Key of the widget, and name of the query parameter.
-        default: Shown when the link says nothing, or nothing usable.
         expected: What fits, in words.
-        fits: Whether a text from the URL is usable.
+        read: What a text from the URL means; raises ValueError where it means nothing.
     """
 
     name: str
-    default: str
     expected: str
-    fits: Callable[[str], bool]
+    read: Callable[[str], object]
 
-    def complaint(self, value: str) -> str:
+    def agrees(self, said: str, shown: object) -> bool:
+        """Whether a link says what is shown."""
+        with suppress(ValueError):
+            return self.read(said) == shown
+        return False
+
+    def complaint(self, said: str, shown: object) -> str:
         """Say what was expected, what came, and what is shown instead."""
-        shown = value if len(value) <= 40 else value[:40] + "…"
-        said = f"the link says {self.name}={shown}"
-        return f"{self.name} must be {self.expected}; {said}. Showing {self.name} = {self.default}."
+        came = f"the link says {self.name}={shorten(said)}"
+        return f"{self.name} must be {self.expected}; {came}. Showing {self.name} = {shown}."
 
 
-def settings(largest_k: int, default_k: int, query_ids: Mapping[str, int], default_query: str) -> list[Setting]:
-    """List what a link to the Neighbors page may set, for the checkpoint in use."""
-    kinds = ", ".join(NOISE_KINDS)
+def settings(largest_k: int, example: str) -> list[Setting]:
+    """List what a link to the Neighbors page may set, for a checkpoint with that k and such queries."""
     return [
-        Setting("query", default_query, f"the id of a test item, such as {default_query}", query_ids.__contains__),
-        Setting("k", str(default_k), f"a whole number between 1 and {largest_k}", _whole(1, largest_k)),
-        Setting("temperature", "1.0", f"one of {', '.join(map(str, TEMPERATURES))}", _one_of(TEMPERATURES)),
-        Setting("noise", "0.0", f"a number between 0 and {HIGHEST_RATE}", _number(0, HIGHEST_RATE)),
-        Setting("kind", NOISE_KINDS[0], f"one of {kinds}", NOISE_KINDS.__contains__),
-        Setting("seed", "0", f"a whole number between 0 and {LARGEST_SEED}", _whole(0, LARGEST_SEED)),
+        Setting("query", f"the id of a test item, such as {example}", str),
+        Setting("k", f"a whole number between 1 and {largest_k}", float),
+        Setting("temperature", f"one of {', '.join(map(str, TEMPERATURES))}, spelled like that", float),
+        Setting("noise", f"a number between 0 and {HIGHEST_RATE}", float),
+        Setting("kind", f"one of {', '.join(NOISE_KINDS)}", str),
+        Setting("seed", f"a whole number between 0 and {LARGEST_SEED}", float),
+        Setting("neighbor", "the id of an entry that is shown", str),
     ]
 
 
-def complaints(params: Mapping[str, str], known: list[Setting]) -> list[str]:
-    """Check what a link says against what fits; one sentence per value that does not."""
-    return [one.complaint(params[one.name]) for one in known if one.name in params and not one.fits(params[one.name])]
+def complaints(link: Mapping[str, str], known: list[Setting], shown: Mapping[str, object]) -> list[str]:
+    """Compare what a link says with what is shown; one sentence per value that does not agree."""
+    asked = [one for one in known if one.name in link]
+    return [
+        one.complaint(link[one.name], shown[one.name])
+        for one in asked
+        if not one.agrees(link[one.name], shown[one.name])
+    ]
 
 
-def _whole(low: int, high: int) -> Callable[[str], bool]:
-    return lambda text: text.isascii() and text.isdigit() and low <= int(text[:9]) <= high
-
-
-def _number(low: float, high: float) -> Callable[[str], bool]:
-    def fits(text: str) -> bool:
-        try:
-            return low <= float(text) <= high
-        except ValueError:
-            return False
-
-    return fits
-
-
-def _one_of(numbers: tuple[float, ...]) -> Callable[[str], bool]:
-    def fits(text: str) -> bool:
-        try:
-            return float(text) in numbers
-        except ValueError:
-            return False
-
-    return fits
+def shorten(text: str) -> str:
+    """Return the beginning of a text that may be of any length."""
+    return text if len(text) <= LONGEST else text[:LONGEST] + "…"

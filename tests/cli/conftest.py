@@ -18,12 +18,27 @@ from attnknn.cli import app
 
 TRAIN = ["train", "iris", "--epochs", "5", "--k", "8", "--heads", "nearest,trusted"]
 
+WITHOUT_WORKER = """
+import sys
+
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in ("torch", "torchvision", "faiss", "umap", "numba"):
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Missing())
+from attnknn.cli import main
+main()
+"""
+"""The terminal where the worker's libraries are not installed."""
+
 
 def run_process(*arguments: object, root: Path, code: int = 0, **variables: str) -> subprocess.CompletedProcess[str]:
     """Run the terminal as a process of its own, and check its exit code."""
     command = [sys.executable, "-m", "attnknn", *map(str, arguments)]
     environment = os.environ | {"ATTNKNN_CHECKPOINTS": str(root)} | variables
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300, check=False)
+    encoding = variables.get("PYTHONIOENCODING", "utf-8")
+    done = subprocess.run(command, capture_output=True, encoding=encoding, env=environment, timeout=300, check=False)
     assert done.returncode == code, done.stderr
     return done
 

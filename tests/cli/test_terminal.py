@@ -9,10 +9,9 @@ import sys
 import pytest
 
 from attnknn.checkpoints import SCHEMA
-from attnknn.cli import app
-from attnknn.models.attention import HEADS
+from attnknn.config import AttentionConfig
 
-from .conftest import run_process
+from .conftest import WITHOUT_WORKER, run_process
 
 HEAVY = ("torch", "faiss", "sklearn", "scipy", "pandas", "streamlit")
 
@@ -36,9 +35,8 @@ def test_without_a_command_the_help_is_shown(tmp_path):
 
 
 def test_listing_and_predicting_need_no_torch(root):
-    script = "import sys; sys.modules['torch'] = sys.modules['faiss'] = None; from attnknn.cli import main; main()"
     for arguments in (["checkpoints"], ["predict", "iris", "--query", "iris/test/0"], ["evaluate", "iris"]):
-        command = [sys.executable, "-c", script, "--checkpoints", str(root), *arguments, "--json"]
+        command = [sys.executable, "-c", WITHOUT_WORKER, "--checkpoints", str(root), *arguments, "--json"]
         done = subprocess.run(command, capture_output=True, text=True, check=True)
         assert json.loads(done.stdout)
         assert done.stderr == ""
@@ -127,10 +125,8 @@ def test_the_option_wins_over_the_environment(root, tmp_path):
     assert [row["name"] for row in json.loads(done.stdout)["checkpoints"]] == ["iris"]
 
 
-def test_help_of_train_names_the_usual_heads(run):
+def test_help_of_train_names_the_usual_heads_and_k(run):
+    usual = AttentionConfig()
     shown = run("train", "--help").stdout
-    assert any(f"({','.join(names)})" in shown for names in [list(HEADS)[1:3], list(HEADS)[:3]])
-
-
-def test_a_mistake_of_our_own_is_not_hidden():
-    assert app.pretty_exceptions_enable is False
+    assert f"({','.join(usual.heads)})" in shown
+    assert f"({usual.k})" in shown

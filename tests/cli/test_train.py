@@ -15,7 +15,7 @@ from attnknn.checkpoints import open_checkpoint
 from attnknn.classifier import load
 from attnknn.models.attention import HEADS
 
-from .conftest import TRAIN, run_process
+from .conftest import TRAIN, WITHOUT_WORKER
 
 QUICK = ["--epochs", "1", "--k", "2", "--heads", "nearest"]
 
@@ -43,11 +43,11 @@ def test_what_was_asked_for_is_what_was_trained(root):
     assert (config.attention.k, config.attention.heads) == (8, ("nearest", "trusted"))
 
 
-def test_the_command_in_the_card_makes_the_checkpoint_again(root, tmp_path):
+def test_the_command_in_the_card_makes_the_checkpoint_again(root, run_json, tmp_path):
     card = open_checkpoint("iris", root).card
     words = shlex.split(card["command"])
     assert words == ["python", "-m", "attnknn", "train", "iris", "--seed", "0", *TRAIN[2:]]
-    again = json.loads(run_process(*words[3:], "--json", "--quiet", root=tmp_path).stdout)["card"]
+    again = run_json(*words[3:], "--quiet", root=tmp_path)["card"]
     for part in ("config", "sizes", "command"):
         assert again[part] == card[part]
     assert again["files"]["weights.safetensors"]["sha256"] == card["files"]["weights.safetensors"]["sha256"]
@@ -111,8 +111,7 @@ def test_a_folder_that_cannot_be_made_is_a_sentence(run, tmp_path):
 
 
 def test_without_torch_training_says_what_is_missing(tmp_path):
-    script = "import sys; sys.modules['torch'] = None; from attnknn.cli import main; main()"
-    command = [sys.executable, "-c", script, "--checkpoints", str(tmp_path), "train", "iris"]
+    command = [sys.executable, "-c", WITHOUT_WORKER, "--checkpoints", str(tmp_path), "train", "iris"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("Training needs torch.")

@@ -47,7 +47,7 @@ function drawHeatRow(row, head, h, neighbors, peak) {
     const cell = cells[j + 2]
     const weight = neighbor.weights[h]
     set(cell, "data-j", j)
-    set(cell, "data-level", Math.round((LEVELS * weight) / peak))
+    set(cell, "class", `cell level-${Math.round((LEVELS * weight) / peak)}`)
     say(cell, String(Math.round(100 * weight)))
     set(cell, "title", `${head.name} gives neighbor ${neighbor.rank} (${neighbor.observed_label}) ${percent(weight)}`)
   })
@@ -60,11 +60,9 @@ function drawHeadFacts(cells, head, k) {
   set(cells[0], "title", head.why)
   say(cells[1], head.effective.toFixed(1))
   set(cells[1], "title", `${head.effective.toFixed(2)} effective neighbors of ${k}`)
-  for (let i = 2; i < k + 2; i++) cells[i].className = "cell"
   const sink = cells[k + 2]
   sink.className = "sink"
   sink.removeAttribute("data-j")
-  sink.removeAttribute("data-level")
   say(sink, String(Math.round(100 * head.sink)))
   set(sink, "title", `none of these: ${percent(head.sink)} of ${head.name}`)
 }

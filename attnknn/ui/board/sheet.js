@@ -14,24 +14,36 @@ function writeSheet(view) {
   if (view.sheet.textContent !== rules) view.sheet.textContent = rules
 }
 
+// Whole declarations instead of variables: the browser restyles hundreds of these per drag.
+// A repeated color gets a pattern. A flipped label gets a hatch that moves away from the text's
+// own color, so that it can only add contrast.
 function classRules(colors) {
   const seen = new Map()
-  return colors.map((color, c) => {
-    if (!HEX.test(color)) return ""
-    const repeat = seen.get(color) ?? 0
-    seen.set(color, repeat + 1)
-    const text = textOn(readColor(color))
-    const [shade, anti] = text === "#000" ? ["light", "#fff"] : ["dark", "#000"]
-    const dots = repeat ? `; --dots: var(--dots-${1 + ((repeat - 1) % 2)}-${shade})` : ""
-    return `[data-class="${c}"] { --fill: ${color}; --text: ${text}; --anti: ${anti}${dots} }`
+  return colors.flatMap((hex, c) => {
+    if (!HEX.test(hex)) return []
+    const repeat = seen.get(hex) ?? 0
+    seen.set(hex, repeat + 1)
+    const fill = readColor(hex)
+    const text = textOn(fill)
+    const away = `rgb(${mix(fill, text === "#000" ? [255, 255, 255] : [0, 0, 0], 0.36)})`
+    return [
+      `.board [data-class="${c}"] { background: ${patternOf(repeat, away)}${hex}; color: ${text} }`,
+      `.board .flipped[data-class="${c}"] { background: repeating-linear-gradient(135deg, transparent 0 3px, ${away} 3px 5px), ${hex} }`,
+    ]
   })
+}
+
+function patternOf(repeat, away) {
+  if (!repeat) return ""
+  const dots = `radial-gradient(${away} 1.2px, transparent 1.4px) 0 0 / 5px 5px, `
+  return repeat % 2 ? dots : `repeating-linear-gradient(90deg, ${away} 0 1px, transparent 1px 5px), `
 }
 
 function rampRules(panel, full) {
   return Array.from({ length: LEVELS + 1 }, (_, level) => {
     const part = level ? 0.1 + (0.9 * level) / LEVELS : 0.04
-    const color = panel.map((low, i) => Math.round(low + part * (full[i] - low)))
-    return `.heat [data-level="${level}"] { background: rgb(${color}); color: ${textOn(color)} }`
+    const color = mix(panel, full, part)
+    return `.board .level-${level} { background: rgb(${color}); color: ${textOn(color)} }`
   })
 }
 
@@ -47,6 +59,10 @@ function readColor(text) {
     return digits.map((pair) => parseInt(pair, 16))
   }
   return (word.match(/[\d.]+/g) ?? [255, 255, 255]).slice(0, 3).map(Number)
+}
+
+function mix(one, other, part) {
+  return one.map((value, i) => Math.round(value + part * (other[i] - value)))
 }
 
 function luminance(color) {

@@ -1,0 +1,50 @@
+"""The app as AppTest runs it, and what a visitor would read on it."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from streamlit.testing.v1 import AppTest
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+PAGES = sorted(path.relative_to(REPOSITORY).as_posix() for path in (REPOSITORY / "pages").glob("*.py"))
+
+
+def new_app(**link: str) -> AppTest:
+    """An app that was not run yet, asked for by a link."""
+    app = AppTest.from_file(str(REPOSITORY / "app.py"), default_timeout=60)
+    app.query_params.update(link)
+    return app
+
+
+def open_app(**link: str) -> AppTest:
+    return checked(new_app(**link).run())
+
+
+def checked(app: AppTest) -> AppTest:
+    """The app, where nothing was raised past the page."""
+    assert not app.exception, app.exception[0].value
+    return app
+
+
+def board(app: AppTest) -> dict[str, Any]:
+    """What the board got to draw."""
+    (component,) = app.get("bidi_component")
+    assert component.proto.component_name == "attnknn_board"
+    return json.loads(component.proto.json)
+
+
+def notices(app: AppTest) -> list[str]:
+    return [plain(box.value) for box in app.warning]
+
+
+def errors(app: AppTest) -> list[str]:
+    return [plain(box.value) for box in app.error]
+
+
+def plain(markdown: str) -> str:
+    """Text as it is read once Markdown has taken its escapes away."""
+    return re.sub(r"\\([!-/:-@\[-`{-~])", r"\1", markdown)
