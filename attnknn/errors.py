@@ -10,6 +10,8 @@ as it is. Only `attnknn/ui/display.py` and `attnknn/cli.py` catch these. A mista
     ├── CheckpointError    UnknownCheckpoint · DamagedCheckpoint · SchemaMismatch
     ├── SettingError       a number or word out of its range: k=banana
     ├── InputError         inputs of the wrong shape, keys of another dimension
+    ├── JobError           UnknownJob · a job that cannot do what was asked
+    ├── StorageError       a folder, disk or database that cannot be used
     └── MissingLibrary     this needs the worker's libraries (torch, faiss), which are not installed
 """
 
@@ -113,6 +115,24 @@ class SettingError(AttnKNNError):
 
 class InputError(AttnKNNError):
     """Inputs or keys whose shape does not fit the model or the bank."""
+
+
+class JobError(AttnKNNError):
+    """A job cannot do what was asked of it."""
+
+
+class UnknownJob(JobError):
+    """No job of that id exists."""
+
+    def __init__(self, job_id: str) -> None:
+        self.job_id = job_id
+        super().__init__(
+            "The id must name a job.", f'There is no job "{job_id}".', "List them with: python -m attnknn jobs list."
+        )
+
+
+class StorageError(AttnKNNError):
+    """A folder, a disk or a database that cannot be used."""
 
 
 class MissingLibrary(AttnKNNError):

@@ -28,7 +28,9 @@ def toy() -> AttnKNN:
     return lattice_classifier()
 
 
-def cast(toy: AttnKNN, k: int, noise: LabelNoise, temperature: float = 1.0, fitted: FittedVotes | None = None) -> Ballot:
+def cast(
+    toy: AttnKNN, k: int, noise: LabelNoise, temperature: float = 1.0, fitted: FittedVotes | None = None
+) -> Ballot:
     return cast_votes(toy.queries, k, toy.entries, toy.observe(noise), fitted or toy.fitted, temperature)
 
 

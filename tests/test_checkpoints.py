@@ -198,7 +198,12 @@ def test_a_missing_file_is_refused_by_name(file: str, bench: Path):
 
 @pytest.mark.parametrize(
     ("schema", "remedy"),
-    [(SCHEMA + 1, "Update Attn-KNN Explorer."), (0, "Train the checkpoint again"), ("banana", "Train"), (None, "Train")],
+    [
+        (SCHEMA + 1, "Update Attn-KNN Explorer."),
+        (0, "Train the checkpoint again"),
+        ("banana", "Train"),
+        (None, "Train"),
+    ],
 )
 def test_another_schema_is_told_who_has_to_move(schema: object, remedy: str, bench: Path):
     edit_card(bench, lambda card: card.update(schema=schema))

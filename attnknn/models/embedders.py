@@ -67,7 +67,9 @@ class Embedder(nn.Module):
                 "Reshape them, or use the checkpoint that was trained on such inputs.",
             )
         if inputs.dtype.kind not in "biuf":
-            raise InputError("Inputs must be finite numbers.", f"Their type is {inputs.dtype}.", "Convert or drop them.")
+            raise InputError(
+                "Inputs must be finite numbers.", f"Their type is {inputs.dtype}.", "Convert or drop them."
+            )
         values = torch.as_tensor(np.array(inputs, dtype=np.float32))
         if not bool(torch.isfinite(values).all()):
             raise InputError("Inputs must be finite numbers.", "Some are NaN or infinite.", "Fill or drop them.")

@@ -131,10 +131,18 @@ def choose_setting(trained: AttnKNN, places: list[DeltaGenerator]) -> Setting:
         bind="query-params",
         help="symmetric: any other class, equally likely. pair: the next class. matrix: a class that looks alike.",
     )
-    seed = places[4].number_input(
-        "seed", 0, state.LARGEST_SEED, 0, key="seed", bind="query-params", help="Names the draw of label noise."
+    seed = places[4].number_input(  # of floats, since Streamlit stumbles over ?seed=inf where it expects an int
+        "seed",
+        0.0,
+        float(state.LARGEST_SEED),
+        0.0,
+        1.0,
+        format="%.0f",
+        key="seed",
+        bind="query-params",
+        help="Names the draw of label noise.",
     )
-    return Setting(int(k), float(temperature), LabelNoise(kind, float(rate), int(seed)))
+    return Setting(int(k), float(temperature), LabelNoise(kind, float(rate), int(seed + 0.5)))
 
 
 def offer_finders(trained: AttnKNN, setting: Setting, query: str, row: DeltaGenerator) -> None:

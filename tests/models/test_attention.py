@@ -178,7 +178,9 @@ def test_a_single_neighbor_decides_alone(around: Surroundings, attention: Attent
     """Law 5, k = 1."""
     heads = attend(around, attention, temperature)
     assert (heads.weights == 1).all()
-    np.testing.assert_array_equal(heads.probabilities, np.eye(around.n_classes)[around.labels][:, [0] * len(heads.sink[0])])
+    np.testing.assert_array_equal(
+        heads.probabilities, np.eye(around.n_classes)[around.labels][:, [0] * len(heads.sink[0])]
+    )
 
 
 @law

