@@ -79,6 +79,11 @@ class Checkpoint:
         return array
 
 
+def root_from_environment() -> Path:
+    """Return the folder of checkpoints: what ATTNKNN_CHECKPOINTS says, or the one that ships."""
+    return Path(os.environ.get("ATTNKNN_CHECKPOINTS") or ROOT)
+
+
 def checkpoint_names(root: Path = ROOT) -> tuple[str, ...]:
     """List the folders under `root` that hold a card, `digits` first and the rest by name."""
     names = [path.parent.name for path in root.glob("*/card.json") if NAME.fullmatch(path.parent.name)]

@@ -83,6 +83,7 @@ def draw_tensors(rng, n_features=3, width=6, dimension=4, n_classes=2):
         tensors[f"{vote}.sink"] = rng.normal(size=(2, 4)) - [2, 0, 0, 0]
     tensors["attention_averages.seat"] = np.array([0.3, -0.2])
     tensors |= {f"calibration.{vote}": np.array([-3.0, 0.5, 0.2, 0.1, 1.3]) for vote in VOTES}
+    tensors["calibration.uniform"] = np.array([20.0, 0.5, 0.2, 0.1, 0.01])  # a sink beyond its highest score
     return tensors | {"sharpness": np.array([2.0, 4.0])}
 
 
@@ -115,7 +116,7 @@ def draw_arrays(rng, tensors, n=12, n_queries=5):
         "query_logits": query_logits,
         "query_inputs": asked,
         "query_distances": [distances for _, distances in found],
-        "class_confusion": [[0, 1], [1, 0]],
+        "class_confusion": [[0.5, 1], [1, 0.5]],
     }
     integers = {
         "entry_labels": labels,
@@ -173,7 +174,7 @@ def flip(card, arrays, kind, rate, seed):
     n_classes, observed = len(card["dataset"]["class_names"]), []
     for item, c in zip(arrays["entry_ids"].tolist(), arrays["entry_labels"].tolist(), strict=True):
         h = hashlib.blake2b(f"{seed}:{item.decode()}".encode(), digest_size=16).digest()
-        u, v = (int.from_bytes(half, "little") / 2**11 // 1 * 2**-53 for half in (h[:8], h[8:]))
+        u, v = ((int.from_bytes(half, "little") >> 11) * 2.0**-53 for half in (h[:8], h[8:]))
         row = arrays["class_confusion"][c].astype(np.float64) * (np.arange(n_classes) != c)
         a = int(v * (n_classes - 1))
         others = {
@@ -201,8 +202,8 @@ class ByHand:
         self.pool, self.near, self.d = pool[:64], np.array(pool[:k]), distances[:k]
         self.r = self.d.mean()
         self.prior = np.array([np.mean(y == c) for c in self.classes])
-        means = unit(np.stack([z[y == c].sum(axis=0) for c in self.classes]))
-        self.of_means = np.linalg.norm(key - means, axis=1)
+        means = np.array([unit(z[y == c].sum(axis=0)) if c in y else 0 * key for c in self.classes])
+        self.of_means = np.sqrt(np.maximum(0, 2 - 2 * means @ key))
         rows = [[i for i in rows if i >= 0] for rows in arrays["entry_neighborhoods"].tolist()]
         self.around = [members[:20] for members in rows]
         self.around_allowed = [[i for i in members if allowed[i]][:20] for members in rows]

@@ -86,6 +86,7 @@ def some_attention(
     )
 
 
+temperatures = st.sampled_from([0.05, 0.5, 1.0, 3.0])
 noises = st.builds(
     LabelNoise, st.sampled_from(["symmetric", "pair", "matrix"]), st.floats(0, 0.9), st.integers(0, 1000)
 )

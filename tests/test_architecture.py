@@ -28,6 +28,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("classifier",),
     ("evaluation",),
     ("training",),
+    ("work",),
     ("ui",),
     ("cli", "pages", "app"),
     ("__main__",),

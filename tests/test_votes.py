@@ -25,10 +25,9 @@ from attnknn.votes import (
 )
 from tests import oracles
 from tests.conftest import LIBRARIES
-from tests.strategies import attentions, convert, law, surroundings, unit
+from tests.strategies import attentions, convert, law, surroundings, temperatures, unit
 
 SHARPNESS = st.floats(0, 50)
-TEMPERATURES = st.sampled_from([0.05, 0.5, 1.0, 7.0])
 
 
 def around_of(distances: np.ndarray) -> Surroundings:
@@ -40,7 +39,7 @@ def around_of(distances: np.ndarray) -> Surroundings:
 
 
 @law
-@given(surroundings(), SHARPNESS, TEMPERATURES)
+@given(surroundings(), SHARPNESS, temperatures)
 def test_distance_weights_equal_their_slow_twin_in_every_library(around: Surroundings, sharpness: float, temperature):
     expected = [
         oracles.softmax([sharpness * x for x in oracles.term("distance", around, b)], temperature)

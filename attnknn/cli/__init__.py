@@ -4,6 +4,7 @@
     train DATASET                   dataset → checkpoint
     evaluate CHECKPOINT             every vote on every test query, under label noise
     predict CHECKPOINT --query ID   one decision, with its neighbors, heads and votes
+    jobs list|show|cancel|pause|resume · worker          long work in the background
 
 With `--json` a command prints exactly one JSON document on stdout; progress goes to stderr. A visitor's
 situation is one sentence on stderr and exit code 2 (`terminal.py`, the one place that catches).
@@ -21,6 +22,7 @@ import typer
 
 from attnknn.cli.catalogue import list_checkpoints, list_datasets
 from attnknn.cli.evaluate import evaluate_checkpoint
+from attnknn.cli.jobs import jobs, run_worker
 from attnknn.cli.predict import predict_item
 from attnknn.cli.terminal import PROGRAM, Terminal
 from attnknn.cli.train import train_checkpoint
@@ -39,6 +41,8 @@ app.command("checkpoints")(list_checkpoints)
 app.command("train")(train_checkpoint)
 app.command("evaluate")(evaluate_checkpoint)
 app.command("predict")(predict_item)
+app.command("worker")(run_worker)
+app.add_typer(jobs, name="jobs")
 
 
 @app.callback()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
@@ -43,7 +43,7 @@ class StageBars:
         self._bars = bars
         self._begun: dict[str, TaskID] = {}
 
-    def report(self, stage: str, done: float, numbers: dict[str, float]) -> None:
+    def report(self, stage: str, done: float, numbers: dict[str, Any]) -> None:
         """Show how far a stage is; the first word of a stage ends those before. Nothing done yet: the bar pulses."""
         if stage not in self._begun:
             for before in self._begun.values():
@@ -62,12 +62,13 @@ class StageLines:
         self._console = console
         self._begun: set[str] = set()
 
-    def report(self, stage: str, done: float, numbers: dict[str, float]) -> None:
+    def report(self, stage: str, done: float, numbers: dict[str, Any]) -> None:
         """Write a line, or nothing where little has changed."""
         if stage in STAGES and (stage not in self._begun or done >= 1):
             self._console.print(": ".join(filter(None, (STAGES[stage], _write(numbers)))), soft_wrap=True)
         self._begun.add(stage)
 
 
-def _write(numbers: dict[str, float]) -> str:
-    return ", ".join(f"{name} {value:.4g}" for name, value in numbers.items())
+def _write(numbers: dict[str, Any]) -> str:
+    shown = {name.replace("_", " "): value for name, value in numbers.items() if isinstance(value, int | float)}
+    return ", ".join(f"{name} {value:.4g}" for name, value in shown.items())

@@ -91,13 +91,13 @@ def choose(dataset: Dataset, seed: str, epochs: str | None, k: str | None, heads
         MissingLibrary: torch is not installed.
     """
     from attnknn.bundle import POOL
+    from attnknn.training.defaults import default_config
 
     number = read_whole("--seed", seed, 0, LARGEST_SEED)
     embedder: dict[str, Any] = {} if epochs is None else {"epochs": read_whole("--epochs", epochs, 1, MOST_EPOCHS)}
     attention: dict[str, Any] = {} if k is None else {"k": read_whole("--k", k, 1, POOL)}
     if heads is not None:
         attention["heads"] = read_heads(heads)
-    default_config, _ = import_training()
     config = default_config(dataset, number)
     return replace(
         config,
@@ -125,17 +125,17 @@ def read_heads(text: str) -> tuple[str, ...]:
     return names
 
 
-def import_training() -> tuple[Callable[..., TrainingConfig], Callable[..., AttnKNN]]:
-    """Import `default_config` and `fit`, which need torch.
+def import_fit() -> Callable[..., AttnKNN]:
+    """Import `fit`, which needs torch.
 
     Raises:
         MissingLibrary: A library of the worker is not installed.
     """
     try:
-        from attnknn.training.run import default_config, fit
+        from attnknn.training.run import fit
     except ModuleNotFoundError as error:
         raise MissingLibrary(str(error.name).split(".")[0], "Training") from error
-    return default_config, fit
+    return fit
 
 
 def run(dataset: Dataset, config: TrainingConfig, name: str, root: Path, quiet: bool) -> Checkpoint:
@@ -146,7 +146,7 @@ def run(dataset: Dataset, config: TrainingConfig, name: str, root: Path, quiet: 
     """
     from attnknn.cli.progress import open_progress
 
-    _, fit = import_training()
+    fit = import_fit()
     try:
         root.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -8,8 +8,10 @@ test items  ──────────────────────�
 from __future__ import annotations
 
 import platform
+from collections.abc import Callable
 from dataclasses import replace
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,32 +25,36 @@ from attnknn.bank.exact import search_exact
 from attnknn.bank.statistics import entry_neighborhoods, prototypes
 from attnknn.bundle import POOL, Bundle, Queries
 from attnknn.classifier import AttnKNN
-from attnknn.config import AttentionConfig, EmbedderConfig, TrainingConfig
+from attnknn.config import AttentionConfig, TrainingConfig
 from attnknn.data import Dataset, load_dataset, split_by_group
 from attnknn.evaluation.protocol import summarize
 from attnknn.models.embedders import Embedder, single_thread
 from attnknn.training.attention import fit_votes
-from attnknn.training.embedder import Report, silent, train_embedder
+from attnknn.training.defaults import default_config
+from attnknn.training.embedder import Report, never, silent, train_embedder
 
 LIBRARIES = ("numpy", "torch", "faiss-cpu", "scikit-learn", "scipy", "safetensors")
+STRIPS = 20  # how often, at most, the neighbors of one query are looked up while training
+STRIP = 8  # how many of them
 NEIGHBORHOOD = 24  # 20 that judge an entry's trust, and some to spare for leaving duplicates out
 
 
-def default_config(dataset: Dataset, seed: int = 0) -> TrainingConfig:
-    """Choose sensible defaults for a kind of data."""
-    if dataset.kind == "image":
-        return TrainingConfig(dataset.name, seed)
-    embedder = EmbedderConfig("mlp", dimension=16, width=64, epochs=100, batch_size=32, learning_rate=2e-3, dropout=0.2)
-    return TrainingConfig(dataset.name, seed, embedder=embedder)
-
-
-def fit(dataset: Dataset | str, config: TrainingConfig | None = None, report: Report = silent) -> AttnKNN:
+def fit(
+    dataset: Dataset | str,
+    config: TrainingConfig | None = None,
+    report: Report = silent,
+    remember: Path | None = None,
+    pause_point: Callable[[], None] = never,
+) -> AttnKNN:
     """Train an embedder, fill a bank, fit the votes, and measure them once on test.
 
     Args:
         dataset: A dataset, or the name of a registered one.
         config: How to train; by default what suits the kind of data.
-        report: Told about progress; see `attnknn.training.embedder.Report`.
+        report: Told about progress; see `attnknn.training.embedder.Report`. After every epoch it learns the
+            loss and the held-out accuracy, and now and then who the neighbors of one query are by then.
+        remember: A folder for what an interrupted run goes on from.
+        pause_point: Called between steps; whatever it raises ends the run, and it can go on later.
 
     Returns:
         A classifier; `save` writes it as a checkpoint.
@@ -58,11 +64,35 @@ def fit(dataset: Dataset | str, config: TrainingConfig | None = None, report: Re
     """
     dataset = load_dataset(dataset) if isinstance(dataset, str) else dataset
     config = config or default_config(dataset)
-    fit_part = _split(dataset, config)["fit"]
-    inputs, labels = dataset.inputs[fit_part], dataset.labels[fit_part]
+    parts = _split(dataset, config)
+    inputs, labels = dataset.inputs[parts["fit"]], dataset.labels[parts["fit"]]
+    look = _Look(dataset, parts, max(1, config.embedder.epochs // STRIPS))
     with single_thread(), threadpool_limits(limits=1):  # on networks this small, threads cost more than they bring
-        embedder = train_embedder(inputs, labels, dataset.n_classes, config.embedder, config.seed, report)
+        embedder = train_embedder(
+            inputs, labels, dataset.n_classes, config.embedder, config.seed, report, look, remember, pause_point
+        )
         return _assemble(dataset, config, embedder, report)
+
+
+class _Look:
+    """What is to be seen after an epoch: held-out accuracy, and every few epochs one query's neighbors."""
+
+    def __init__(self, dataset: Dataset, parts: dict[str, NDArray[np.intp]], every: int) -> None:
+        self.dataset, self.parts, self.every = dataset, parts, every
+        self.query = parts["test"][:1]
+
+    def __call__(self, embedder: Embedder, epoch: int) -> dict[str, Any]:
+        held_out, labels = self.parts["held_out"], self.dataset.labels
+        _, logits = embedder.embed(self.dataset.inputs[held_out])
+        seen: dict[str, Any] = {"held_out_accuracy": float(np.mean(logits.argmax(axis=1) == labels[held_out]))}
+        if epoch % self.every == 0 or epoch == 1:
+            entries = self.parts["fit"]
+            keys, _ = embedder.embed(self.dataset.inputs[entries])
+            query, _ = embedder.embed(self.dataset.inputs[self.query])
+            near = search_exact(keys, query, min(STRIP, len(keys)), self.dataset.ids[entries])
+            rows = entries[near.entries[0]]
+            seen |= {"query": str(self.dataset.ids[self.query[0]]), "neighbors": self.dataset.ids[rows].tolist()}
+        return seen
 
 
 def refit(classifier: AttnKNN, attention: AttentionConfig, report: Report = silent) -> AttnKNN:

@@ -31,8 +31,7 @@ def pages() -> list[st.Page]:
 
 def run() -> None:
     """Open the door: page settings, navigation, and the page that was asked for."""
-    st.set_page_config(page_title=TITLE, page_icon=_ICON, layout="wide")
-    page = st.navigation(pages(), position="top")
+    page = _navigate()
     st.session_state[_INSIDE] = True
     page.run()
 
@@ -48,5 +47,11 @@ def headline(question: str, answer: str) -> None:
 def require() -> None:
     """Make sure that this page runs inside `app.py`; the first lines of every page call this."""
     if not st.session_state.pop(_INSIDE, False):
-        st.navigation(pages(), position="top")
+        _navigate()
         st.rerun()
+
+
+def _navigate() -> st.Page:
+    """Say what the tab and the list of pages look like, and return the page that was asked for."""
+    st.set_page_config(page_title=TITLE, page_icon=_ICON, layout="wide")
+    return st.navigation(pages(), position="top")

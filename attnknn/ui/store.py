@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import streamlit as st
 
-from attnknn.checkpoints import ROOT, checkpoint_names
+from attnknn.checkpoints import checkpoint_names, root_from_environment
 from attnknn.classifier import AttnKNN, load
 from attnknn.config import LabelNoise
 from attnknn.evaluation.finders import FINDERS
 from attnknn.evaluation.response import NoiseResponse, respond_to_noise
 
 
-def checkpoints_root() -> Path:
-    """Return the folder of checkpoints: `ATTNKNN_CHECKPOINTS`, or the one that ships."""
-    return Path(os.environ.get("ATTNKNN_CHECKPOINTS", ROOT))
-
-
 def names() -> tuple[str, ...]:
     """List the checkpoints that can be chosen."""
-    return checkpoint_names(checkpoints_root())
+    return checkpoint_names(root_from_environment())
 
 
 def classifier(name: str) -> AttnKNN:
@@ -29,9 +23,9 @@ def classifier(name: str) -> AttnKNN:
 
     A checkpoint that was trained again under the same name is loaded again: its card's time is part of the key.
     """
-    card = checkpoints_root() / name / "card.json"
+    card = root_from_environment() / name / "card.json"
     stamp = card.stat().st_mtime_ns if card.is_file() else 0
-    return _load(name, str(checkpoints_root()), stamp)
+    return _load(name, str(root_from_environment()), stamp)
 
 
 @st.cache_resource(max_entries=8, show_spinner=False)

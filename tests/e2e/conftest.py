@@ -13,19 +13,12 @@ from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Error, 
 from tests.e2e.servers import serve
 
 PATIENCE = 30_000  # milliseconds
-WHERE = Path(__file__).parent
 FLAGS = "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking"
 FLAGS += " --disable-component-update --disable-sync"
 NO_BROWSER = "BROWSER TESTS DID NOT RUN: install Chromium (apt install chromium), or `playwright install chromium`."
 
 expect.set_options(timeout=PATIENCE)
 skipped: list[str] = []
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        if WHERE in item.path.parents:
-            item.add_marker(pytest.mark.e2e)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

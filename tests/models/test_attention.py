@@ -23,12 +23,11 @@ from attnknn.models.attention import (
     sigmoid,
     terms_of,
 )
-from attnknn.models.terms import TERMS, Surroundings, stack_features
+from attnknn.models.terms import TERMS, Surroundings
 from tests import oracles
 from tests.conftest import LIBRARIES
-from tests.strategies import NO_SINK, attentions, convert, law, some_attention, surroundings
+from tests.strategies import NO_SINK, attentions, convert, law, some_attention, surroundings, temperatures
 
-TEMPERATURES = st.sampled_from([0.05, 0.5, 1.0, 3.0])
 FOUR_TERMS = ("distance", "trust", "agreement", "prototype")
 
 
@@ -41,7 +40,7 @@ def plain(coefficients: list[float], sink: tuple[float, ...] = NO_SINK) -> Atten
 
 
 @law
-@given(surroundings(), attentions(), TEMPERATURES)
+@given(surroundings(), attentions(), temperatures)
 def test_head_votes_equal_their_slow_twin_in_every_library(around: Surroundings, attention: Attention, temperature):
     """Law 9: one function, three libraries, and loops that anyone can check."""
     n_queries, n_heads = len(around.distances), len(attention.heads)
@@ -94,7 +93,7 @@ def test_disagreement_runs_from_alike_to_nothing_in_common():
 
 
 @law
-@given(surroundings(), attentions(), TEMPERATURES)
+@given(surroundings(), attentions(), temperatures)
 def test_weights_and_sink_sum_to_one_and_so_does_every_vote(around: Surroundings, attention: Attention, temperature):
     """Law 1."""
     heads = attend(around, attention, temperature)
@@ -120,7 +119,7 @@ def test_contributions_add_up_to_p(around: Surroundings, attention: Attention):
 
 
 @law
-@given(surroundings(), attentions(has_averages=False, has_sink=False), TEMPERATURES, st.integers(0, 4))
+@given(surroundings(), attentions(has_averages=False, has_sink=False), temperatures, st.integers(0, 4))
 def test_unanimous_neighbors_leave_nothing_to_decide(around: Surroundings, attention: Attention, temperature, c):
     """Law 4: p is the same whatever the numbers, so no step of theirs changes the loss."""
     c = c % around.n_classes
@@ -173,7 +172,7 @@ def test_a_cold_vote_belongs_to_the_highest_score(temperature: float, around: Su
 
 
 @law
-@given(surroundings(k=1), attentions(has_averages=False, has_sink=False), TEMPERATURES)
+@given(surroundings(k=1), attentions(has_averages=False, has_sink=False), temperatures)
 def test_a_single_neighbor_decides_alone(around: Surroundings, attention: Attention, temperature):
     """Law 5, k = 1."""
     heads = attend(around, attention, temperature)
@@ -181,53 +180,6 @@ def test_a_single_neighbor_decides_alone(around: Surroundings, attention: Attent
     np.testing.assert_array_equal(
         heads.probabilities, np.eye(around.n_classes)[around.labels][:, [0] * len(heads.sink[0])]
     )
-
-
-@law
-@given(surroundings(), attentions(has_averages=False), st.floats(-50, 50), TEMPERATURES)
-def test_a_term_constant_over_neighbors_changes_nothing(around: Surroundings, attention: Attention, theta, temperature):
-    """Law 6: whatever it says about the query, the softmax over neighbors does not hear it."""
-    features = stack_features(around, attention.terms, attention.metric)
-    about_the_query = np.broadcast_to(around.distances.max(axis=1)[:, None, None], (*features[:, :1].shape,))
-    more = replace(
-        attention,
-        terms=(*attention.terms, "constant"),
-        coefficients=np.concatenate([attention.coefficients, np.full((len(attention.heads), 1), theta)], axis=1),
-    )
-    before = attend(around, attention, temperature)
-    after = attend(around, more, temperature, np.concatenate([features, about_the_query], axis=1))
-    for name in ("weights", "sink", "probabilities"):
-        np.testing.assert_allclose(getattr(before, name), getattr(after, name), atol=1e-9)
-
-
-@law
-@given(surroundings(), st.integers(0, 2**32))
-def test_the_original_label_bias_was_such_a_term(around: Surroundings, seed: int):
-    """Law 6, the proof: a network read the labels of the neighbors and gave each *head* of a query one number.
-
-    Of shape (B, H, 1, 1), added to scores of shape (B, H, 1, K) before a softmax over K: it moves no weight, and
-    its own parameters get a gradient of exactly zero. They were never trained.
-    """
-    n_heads, rng = 2, np.random.default_rng(seed)
-    scores = torch.tensor(rng.normal(size=(len(around.distances), n_heads, 1, around.distances.shape[1])))
-    labels = torch.nn.functional.one_hot(torch.asarray(around.labels), around.n_classes).double().mean(dim=1)
-    torch.manual_seed(seed)
-    network = torch.nn.Sequential(torch.nn.Linear(around.n_classes, 4), torch.nn.ReLU(), torch.nn.Linear(4, n_heads))
-    bias = network.double()(labels)[:, :, None, None]
-    weights = torch.softmax(scores + bias, dim=-1)
-    np.testing.assert_allclose(weights.detach(), torch.softmax(scores, dim=-1), atol=1e-12)
-    loss = -torch.log(weights[..., 0]).sum()
-    gradients = torch.autograd.grad(loss, list(network.parameters()))
-    assert max(float(gradient.abs().max()) for gradient in gradients) < 1e-12
-
-
-def test_agreement_says_what_the_label_bias_meant_to_say_and_is_heard():
-    """The same counts of labels, but of each neighbor's own label: it varies over neighbors and moves weights."""
-    labels = np.array([[0, 0, 0, 1]])
-    around = Surroundings(np.ones((1, 4)), labels, *[np.zeros((1, 4))] * 2, np.ones((1, 2)), np.ones((1, 2)) / 2)
-    weights = attend(around, plain([0, 0, 3.0, 0])).weights[0, 0]
-    assert (weights[:3] > 0.3).all()
-    assert weights[3] < 0.05
 
 
 @law

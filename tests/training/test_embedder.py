@@ -133,7 +133,7 @@ def test_an_image_is_shifted_and_filled_with_its_background():
 @pytest.mark.parametrize("kind", [object, str, complex])
 def test_inputs_that_are_no_numbers_are_refused(kind: type):
     embedder = Embedder(QUICK_EMBEDDER, (2,), 3)
-    with pytest.raises(InputError, match="Inputs must be finite numbers. Their type is"):
+    with pytest.raises(InputError, match=r"Inputs must be finite numbers\. Their type is"):
         embedder.embed(np.array([[1, 2]], dtype=kind))
 
 

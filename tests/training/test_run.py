@@ -90,7 +90,7 @@ def test_fitting_the_votes_again_changes_nothing_but_the_votes(tiny):
 
 
 def test_an_unregistered_dataset_cannot_be_trained_on(iris: AttnKNN):
-    with pytest.raises(UnknownDataset, match='There is no dataset "irsi". Did you mean "iris"'):
+    with pytest.raises(UnknownDataset, match='There is no dataset "irsi"'):
         fit("irsi")
     stranger = AttnKNN(
         iris.bundle,

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 import attnknn
 from attnknn import LabelNoise
 from attnknn.cli import app as terminal
-from attnknn.ui import neighbors, state
+from attnknn.ui import neighbors, shell, state
 from tests.ui.apps import PAGES, REPOSITORY, board, checked, errors, new_app, notices, open_app
 
 CHECKPOINTS = ("digits", "iris", "breast_cancer")
@@ -62,18 +62,15 @@ def test_every_control_has_its_key():
     assert {one.name for one in state.settings(64, "digits/test/0")} - {"neighbor"} | {"checkpoint"} == KEYS
 
 
-@pytest.mark.parametrize("page", PAGES)
-def test_a_page_asked_for_by_its_own_address_ends_up_inside_the_app(page):
-    app = checked(new_app(**LINK).switch_page(page).run())
-    assert app.title[0].value == "Attn-KNN Explorer"
+@pytest.mark.parametrize("script", PAGES)
+def test_a_page_asked_for_by_its_own_address_ends_up_inside_the_app(script, monkeypatch):
+    opened, run = [], shell.run
+    monkeypatch.setattr(shell, "run", lambda: opened.append(script) or run())
+    app = checked(new_app(**LINK).switch_page(script).run())
+    assert opened == [script], "the page ran alone"
+    assert [title.value for title in app.title] == ["Attn-KNN Explorer"]
     assert not app.error
     assert not app.warning
-
-
-def test_the_guard_lets_nothing_of_a_lone_page_through():
-    app = new_app().switch_page("pages/neighbors.py").run()
-    assert len(app.title) == 1
-    assert len(app.get("bidi_component")) == 1
 
 
 def test_a_link_sets_everything():
