@@ -22,8 +22,8 @@ with explained():
     link = neighbors.read_link()
     query = neighbors.choose_query(trained, picking)
     setting = neighbors.choose_setting(trained, knobs)
-    neighbors.offer_finders(trained, setting, query, picking)
     prediction = neighbors.draw(trained, query, setting)
+    neighbors.offer_finders(trained, setting, query, picking)
     with notices:
         neighbors.check_link(link, trained, prediction)
     neighbors.take_away(trained, prediction)

@@ -89,7 +89,7 @@ def fit_votes(queries: Queries, entries: Entries, config: AttentionConfig, seed:
 def fit_attention(
     around: Surroundings, labels: NDArray[np.integer], config: AttentionConfig, sharpness: float, with_averages: bool
 ) -> Attention:
-    """Fit one attention vote, starting exactly at the tuned distance vote.
+    """Fit one attention vote, starting at the tuned distance vote with every added term near zero.
 
     Coefficients of terms that read labels, and of the distance, are kept non-negative (L-BFGS-B).
 

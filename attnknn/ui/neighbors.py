@@ -13,7 +13,6 @@ from streamlit.delta_generator import DeltaGenerator
 from attnknn.classifier import AttnKNN
 from attnknn.config import NOISE_KINDS, LabelNoise
 from attnknn.errors import UnknownCheckpoint
-from attnknn.evaluation.finders import FINDERS
 from attnknn.prediction import Prediction
 from attnknn.ui import state, store
 from attnknn.ui.board import draw_board
@@ -149,10 +148,8 @@ def offer_finders(trained: AttnKNN, setting: Setting, query: str, row: DeltaGene
     """Offer buttons that step through queries worth looking at, under the setting in force."""
     ids = [str(item) for item in trained.queries.ids]
     row.button("random", icon=":material/casino:", key="find_random", on_click=_go_to, args=(random.choice(ids),))
-    for finder in FINDERS:
-        found = store.found_queries(
-            trained.name, store.digest(trained), finder, setting.k, setting.noise, setting.temperature
-        )
+    found_by = store.found_queries(trained.name, store.digest(trained), setting.k, setting.noise, setting.temperature)
+    for finder, found in found_by.items():
         here = found.index(query) + 1 if query in found else 0
         row.button(
             finder,
@@ -182,22 +179,32 @@ def draw(trained: AttnKNN, query: str, setting: Setting) -> Prediction:
 
 
 def take_away(trained: AttnKNN, prediction: Prediction) -> None:
-    """Offer the numbers behind the view: as tables, as files, and as code that makes them again."""
-    with st.expander("The numbers behind this view", icon=":material/table:"):
-        neighbors, votes = prediction.neighbors_frame(), prediction.votes_frame()
-        st.caption("One row per neighbor and head: labels, weight, score, and what each term added to the score.")
-        st.dataframe(neighbors, hide_index=True)
-        st.caption("One row per vote and class, before and after calibration.")
-        st.dataframe(votes, hide_index=True)
-        row = st.container(horizontal=True)
-        stem = str(prediction.queries.ids[0]).replace("/", "-")
-        row.download_button("neighbors.csv", neighbors.to_csv(index=False), f"{stem}-neighbors.csv", "text/csv")
-        row.download_button("votes.csv", votes.to_csv(index=False), f"{stem}-votes.csv", "text/csv")
-        document = json.dumps(prediction.to_dict(), indent=2)
-        row.download_button("prediction.json", document, f"{stem}.json", "application/json")
-        st.caption("The same from Python and from the terminal:")
-        st.code(_python_snippet(trained, prediction), language="python")
-        st.code(_terminal_snippet(trained, prediction), language="bash")
+    """Offer the numbers behind the view: as tables, as files, and as code that makes them again.
+
+    They are made when the visitor asks for them: tables bring pandas into the process, and much script into
+    the browser.
+    """
+    place = st.expander("The numbers behind this view", icon=":material/table:", key="numbers", on_change="rerun")
+    if place.open:
+        with place:
+            _show_tables(trained, prediction)
+
+
+def _show_tables(trained: AttnKNN, prediction: Prediction) -> None:
+    neighbors, votes = prediction.neighbors_frame(), prediction.votes_frame()
+    st.caption("One row per neighbor and head: labels, weight, score, and what each term added to the score.")
+    st.dataframe(neighbors, hide_index=True)
+    st.caption("One row per vote and class, before and after calibration.")
+    st.dataframe(votes, hide_index=True)
+    row = st.container(horizontal=True)
+    stem = str(prediction.queries.ids[0]).replace("/", "-")
+    row.download_button("neighbors.csv", neighbors.to_csv(index=False), f"{stem}-neighbors.csv", "text/csv")
+    row.download_button("votes.csv", votes.to_csv(index=False), f"{stem}-votes.csv", "text/csv")
+    document = json.dumps(prediction.to_dict(), indent=2)
+    row.download_button("prediction.json", document, f"{stem}.json", "application/json")
+    st.caption("The same from Python and from the terminal:")
+    st.code(_python_snippet(trained, prediction), language="python")
+    st.code(_terminal_snippet(trained, prediction), language="bash")
 
 
 def _go_to(query: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
 from pathlib import Path
 
 import streamlit as st
@@ -42,14 +43,14 @@ def noise_response(
 
 
 @st.cache_data(max_entries=256, show_spinner=False)
-def found_queries(
-    name: str, digest: str, finder: str, k: int, noise: LabelNoise, temperature: float
-) -> tuple[str, ...]:
-    """Return ids of test queries worth looking at, in the order of the finder."""
+def found_queries(name: str, digest: str, k: int, noise: LabelNoise, temperature: float) -> dict[str, tuple[str, ...]]:
+    """Return ids of test queries worth looking at, by finder, in the order of each."""
     prediction = classifier(name).predict_items(None, k, noise, temperature)
-    return tuple(str(item) for item in prediction.queries.ids[FINDERS[finder](prediction)])
+    ids = prediction.queries.ids
+    return {finder: tuple(str(item) for item in ids[find(prediction)]) for finder, find in FINDERS.items()}
 
 
 def digest(trained: AttnKNN) -> str:
-    """Name the weights of a checkpoint, for cache keys and provenance."""
-    return str(trained.card["files"]["weights.safetensors"]["sha256"])[:12]
+    """Name a checkpoint's weights and arrays together, for cache keys and provenance."""
+    hashes = sorted(facts["sha256"] for facts in trained.card["files"].values())
+    return sha256("".join(hashes).encode()).hexdigest()[:12]

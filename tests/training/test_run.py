@@ -10,7 +10,7 @@ import pytest
 from attnknn.bank import entry_neighborhoods, search_exact
 from attnknn.classifier import AttnKNN
 from attnknn.config import AttentionConfig, TrainingConfig
-from attnknn.data import load_dataset
+from attnknn.data import DatasetDescription, load_dataset, make_dataset
 from attnknn.errors import UnknownDataset
 from attnknn.training.run import default_config, fit, held_out_queries, refit
 from attnknn.votes import COMPARED
@@ -24,10 +24,10 @@ TINY = replace(
 
 
 @pytest.fixture(scope="module")
-def tiny() -> tuple[AttnKNN, list[tuple[str, float]]]:
+def tiny() -> tuple[AttnKNN, list[tuple[str, float, dict]]]:
     """The smallest training, and what it reported."""
-    told: list[tuple[str, float]] = []
-    return fit("iris", TINY, lambda stage, done, numbers: told.append((stage, done))), told
+    told: list[tuple[str, float, dict]] = []
+    return fit("iris", TINY, lambda *facts: told.append(facts)), told
 
 
 def test_fit_held_out_and_test_are_apart_and_duplicates_stay_together(iris: AttnKNN):
@@ -40,6 +40,19 @@ def test_fit_held_out_and_test_are_apart_and_duplicates_stay_together(iris: Attn
     for one in range(3):
         for two in range(one):
             assert groups[one].isdisjoint(groups[two])
+
+
+def test_the_held_out_part_never_holds_a_duplicate_of_the_fit_part():
+    """A table in which every row is there three times: whoever splits rows would let the embedder see all of it."""
+    rng = np.random.default_rng(0)
+    about = DatasetDescription("triples", "Triples", "table", 180, 2, "none", "made here")
+    triples = make_dataset(about, np.repeat(rng.normal(size=(60, 3)), 3, axis=0), np.repeat([0, 1], 90), ["a", "b"])
+    config = replace(TINY, dataset="triples", attention=replace(TINY.attention, k=4))
+    bank = fit(triples, config).entries
+    train = triples.where("train")
+    held_out = train[~np.isin(triples.ids[train], bank.ids)]
+    assert len(held_out) > 20
+    assert not np.isin(triples.groups[held_out], bank.groups).any()
 
 
 def test_the_bank_holds_the_fit_part_as_the_dataset_has_it(iris: AttnKNN):
@@ -118,10 +131,19 @@ def test_the_card_says_what_it_is_and_how_it_was_made(iris: AttnKNN):
 
 def test_progress_names_its_stages_in_order(tiny):
     told = tiny[1]
-    stages = list(dict.fromkeys(stage for stage, _ in told))
-    assert stages == ["embedder", "bank", "votes", "evaluation", "done"]
-    assert told[-1] == ("done", 1.0)
-    assert all(0 <= done <= 1 for _, done in told)
+    assert list(dict.fromkeys(stage for stage, _, _ in told)) == ["embedder", "bank", "votes", "evaluation", "done"]
+    assert told[-1][:2] == ("done", 1.0)
+    assert all(0 <= done <= 1 for _, done, _ in told)
+
+
+def test_the_last_epoch_shows_what_the_trained_embedder_does(tiny):
+    classifier, told = tiny
+    last = [numbers for stage, _, numbers in told if stage == "embedder"][-1]
+    held_out = held_out_queries(classifier)
+    assert last["held_out_accuracy"] == np.mean(held_out.logits.argmax(axis=1) == held_out.labels)
+    assert last["query"] == classifier.queries.ids[0]
+    nearest = classifier.entries.ids[classifier.queries.pool.entries[0, : len(last["neighbors"])]]
+    assert last["neighbors"] == nearest.tolist()
 
 
 @pytest.mark.parametrize(("name", "kind"), [("digits", "cnn"), ("iris", "mlp"), ("moons", "mlp")])

@@ -34,7 +34,7 @@ def board(app: AppTest) -> dict[str, Any]:
     """What the board got to draw."""
     (component,) = app.get("bidi_component")
     assert component.proto.component_name == "attnknn_board"
-    return json.loads(component.proto.json)
+    return json.loads(component.proto.bytes)
 
 
 def notices(app: AppTest) -> list[str]:

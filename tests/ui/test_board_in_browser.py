@@ -26,7 +26,9 @@ OPEN = """async ([html, css, js, theme]) => {
   parentElement.appendChild(document.createRange().createContextualFragment(html + `<style>${css}</style>`))
   const module = await import(URL.createObjectURL(new Blob([js], { type: "text/javascript" })))
   window.sent = []
-  window.draw = (data) => module.default({ data, parentElement, setStateValue: (...said) => window.sent.push(said) })
+  const pack = (data) => new TextEncoder().encode(JSON.stringify(data))
+  const setStateValue = (...said) => window.sent.push(said)
+  window.draw = (data) => module.default({ data: pack(data), parentElement, setStateValue })
 }"""
 
 

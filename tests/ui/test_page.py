@@ -317,6 +317,9 @@ def test_what_nobody_foresaw_gets_a_number_and_stays_in_the_log(monkeypatch, cap
 
 def test_tables_and_code_make_the_same_numbers_again():
     app = open_app(**LINK)
+    assert not app.dataframe, "tables are made when a visitor asks for them"
+    app.session_state["numbers"] = True  # what opening the expander does
+    checked(app.run())
     prediction = predict("iris", "iris/test/7", 5, LabelNoise("pair", 0.3, seed=4), 2.0)
     for shown, expected in zip(app.dataframe, (prediction.neighbors_frame(), prediction.votes_frame()), strict=True):
         pd.testing.assert_frame_equal(shown.value, expected, check_dtype=False)

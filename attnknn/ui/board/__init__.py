@@ -16,6 +16,7 @@ Names of classes, features and items are untrusted text: the scripts only ever s
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, NotRequired, TypedDict, cast
@@ -192,8 +193,13 @@ def draw_board(data: BoardData, key: str) -> str | None:
     """
     shown = {neighbor["id"] for neighbor in data["neighbors"]}
     selected = _selected(st.session_state.get(key), data["selected"], shown)
-    _mount(key=key, data={**data, "selected": selected}, on_neighbor_change=lambda: None)
+    _mount(key=key, data=_pack({**data, "selected": selected}), on_neighbor_change=lambda: None)
     return selected
+
+
+def _pack(data: BoardData) -> bytes:
+    """Turn data into bytes of JSON: given a dict, Streamlit would import pandas to look for data frames in it."""
+    return json.dumps(data, ensure_ascii=False, separators=(",", ":")).encode("utf-8")
 
 
 def _selected(state: Any, offered: str | None, shown: set[str]) -> str | None:

@@ -8,7 +8,7 @@ export default function ({ data, parentElement, setStateValue }) {
   if (!boards.has(root)) boards.set(root, openBoard(root))
   const view = boards.get(root)
   view.choose = (id) => setStateValue("neighbor", id)
-  adopt(view, data)
+  adopt(view, JSON.parse(new TextDecoder().decode(data)))
   draw(view)
   return () => view.observer.disconnect()
 }
