@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +25,7 @@ from attnknn.bank.memory import MemoryBank
 from attnknn.bundle import POOL, Bundle, Queries, open_bundle
 from attnknn.checkpoints import ROOT, Checkpoint, open_checkpoint, save_checkpoint
 from attnknn.config import LabelNoise, TrainingConfig
+from attnknn.data.noise import draw_noise
 from attnknn.errors import DamagedCheckpoint, MissingLibrary, SettingError, UnknownItem
 from attnknn.prediction import Prediction
 
@@ -56,6 +57,7 @@ class AttnKNN:
         self.card = card
         self._weights = weights
         self.observe = lru_cache(maxsize=OBSERVATIONS_KEPT)(self._observe)
+        self._draw_noise = lru_cache(maxsize=OBSERVATIONS_KEPT)(partial(draw_noise, self.entries.ids))
 
     @property
     def name(self) -> str:
@@ -188,7 +190,7 @@ class AttnKNN:
         if noise.kind == "matrix" and noise.matrix is None:
             rows = self.bundle.arrays["class_confusion"].tolist()
             noise = replace(noise, matrix=tuple(tuple(row) for row in rows))
-        return observe(self.entries, noise)
+        return observe(self.entries, noise, self._draw_noise(noise.seed))
 
     def _pick(self, ids: Sequence[str]) -> Queries:
         """Collect queries by id; an entry is left out of its own neighborhood, with its duplicates."""

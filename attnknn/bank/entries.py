@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from attnknn.bank import statistics
 from attnknn.bank.neighbors import Neighbors
 from attnknn.config import LabelNoise
-from attnknn.data.noise import draw_noise, flip_labels
+from attnknn.data.noise import NoiseDraws, draw_noise, flip_labels
 from attnknn.models.terms import Surroundings
 
 
@@ -65,9 +65,15 @@ class Observation:
     prior: NDArray[np.float64]
 
 
-def observe(entries: Entries, noise: LabelNoise) -> Observation:
-    """Flip labels as `noise` says, and compute what follows from the observed labels."""
-    labels = flip_labels(entries.labels, draw_noise(entries.ids, noise.seed), noise, entries.n_classes)
+def observe(entries: Entries, noise: LabelNoise, draws: NoiseDraws | None = None) -> Observation:
+    """Flip labels as `noise` says, and compute what follows from the observed labels.
+
+    Args:
+        entries: The bank.
+        noise: Kind, rate and seed.
+        draws: `draw_noise(entries.ids, noise.seed)`, where the caller has them already.
+    """
+    labels = flip_labels(entries.labels, draws or draw_noise(entries.ids, noise.seed), noise, entries.n_classes)
     prototypes = statistics.prototypes(entries.keys, labels, entries.n_classes)
     return Observation(
         labels=labels,
