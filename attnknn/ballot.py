@@ -102,7 +102,7 @@ def cast_votes(
     """Cast every compared vote.
 
     Args:
-        queries: B items and their pools of P ≥ k nearest entries.
+        queries: B items and their pools of P ≥ k nearest entries, the first k of which are not −1.
         k: How many neighbors vote.
         entries: The bank.
         seen: The bank under the label noise in force.
@@ -114,7 +114,7 @@ def cast_votes(
     around = surround(queries.keys, neighbors, entries, seen, queries.groups, with_keys)
     heads = attend(around, fitted.attention, temperature)
     pool = queries.pool.entries
-    edited = edited_weights(seen.keeps_label[pool], k)
+    edited = edited_weights(seen.keeps_label[pool] & (pool >= 0), k)
     uniform = uniform_weights(around.distances)
     distance = distance_weights(around, fitted.distance, temperature)
     votes = {

@@ -6,7 +6,7 @@ nearest entries, the inputs for showing them, and the fitted numbers of every vo
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -17,7 +17,9 @@ from numpy.typing import NDArray
 from attnknn.bank.entries import Entries
 from attnknn.bank.neighbors import Neighbors
 from attnknn.checkpoints import Checkpoint
-from attnknn.errors import DamagedCheckpoint
+from attnknn.checks import Problem, refuse
+from attnknn.checks.arrays import array_problems
+from attnknn.checks.card import agreement_problems, dataset_problems
 
 POOL = 64
 """How many nearest entries are stored with each query; fewer in a smaller bank."""
@@ -50,7 +52,7 @@ class Queries:
     Attributes:
         ids: Stable ids, or names made up for new inputs, shape (B,).
         keys: Unit embeddings, shape (B, D).
-        pool: The P nearest entries of each.
+        pool: The P nearest entries of each; where a query has fewer, entry −1 at distance infinity.
         logits: The parametric baseline's, shape (B, C).
         labels: True labels, shape (B,); None for new inputs.
         groups: Duplicate group of a query that is itself an entry, −1 for others, shape (B,).
@@ -79,14 +81,17 @@ class Queries:
 
     @classmethod
     def join(cls, parts: Sequence[Queries]) -> Queries:
-        """Put queries with labels under each other; pools are cut to the shortest."""
-        size = min(part.pool.k for part in parts)
-        pools = [part.pool.first(size) for part in parts]
+        """Put queries with labels under each other; shorter pools are filled up with nobody.
+
+        So each keeps the pool that it has alone, and no vote depends on its company.
+        """
+        size = max(part.pool.k for part in parts)
         return cls(
             np.concatenate([part.ids for part in parts]),
             np.concatenate([part.keys for part in parts]),
             Neighbors(
-                np.concatenate([pool.entries for pool in pools]), np.concatenate([pool.distances for pool in pools])
+                np.concatenate([_widen(part.pool.entries, size, -1) for part in parts]),
+                np.concatenate([_widen(part.pool.distances, size, np.inf) for part in parts]),
             ),
             np.concatenate([part.logits for part in parts]),
             np.concatenate([part.labels for part in parts if part.labels is not None]),
@@ -115,8 +120,9 @@ class Bundle:
 
     @cached_property
     def queries(self) -> Queries:
-        """The test items, with their pools."""
-        pool = Neighbors(self.arrays["query_neighbors"], self.arrays["query_distances"].astype(np.float64))
+        """The test items, with their pools; distances are again the six digits that were found."""
+        distances = self.arrays["query_distances"].astype(np.float64).round(6)
+        pool = Neighbors(self.arrays["query_neighbors"], distances)
         return Queries(
             ids=_text(self.arrays["query_ids"]),
             keys=self.arrays["query_keys"],
@@ -139,23 +145,31 @@ class Bundle:
 
 
 def open_bundle(checkpoint: Checkpoint) -> Bundle:
-    """Open the arrays of a checkpoint, and check that their shapes fit together.
+    """Open the arrays of a checkpoint, and check that they fit together, and the card.
 
     Raises:
-        DamagedCheckpoint: An array is missing, of another kind, or does not fit the others.
+        DamagedCheckpoint: An array is missing, of another kind, does not fit the others or what the card says
+            of it, or holds what cannot be.
     """
-    arrays = checkpoint.arrays()
-    class_names = tuple(checkpoint.card["dataset"]["class_names"])
-    sizes = {"C": len(class_names)}
+    name, card = checkpoint.name, checkpoint.card
+    refuse(name, dataset_problems(card))
+    class_names, arrays = tuple(card["dataset"]["class_names"]), checkpoint.arrays()
+    refuse(name, _shape_problems(arrays, len(class_names)))
+    refuse(name, array_problems(arrays))
+    refuse(name, agreement_problems(card, arrays))
+    return Bundle(arrays, class_names)
+
+
+def _shape_problems(arrays: Mapping[str, NDArray[Any]], n_classes: int) -> Iterator[Problem]:
+    """Compare kinds and shapes with `SHAPES`."""
+    sizes = {"C": n_classes}
     for name, (kinds, axes) in SHAPES.items():
         expected = f"The bundle must hold {name} of shape ({axes.replace(' ', ', ')})."
         if name not in arrays:
-            raise DamagedCheckpoint(checkpoint.name, expected, "It is missing.")
+            yield expected, "It is missing."
         array = arrays[name]
         if array.dtype.kind not in kinds or not _fits(array.shape, axes.split(), sizes):
-            raise DamagedCheckpoint(checkpoint.name, expected, f"It is {array.dtype} of shape {array.shape}.")
-    _check_rows(checkpoint.name, arrays, sizes)
-    return Bundle(arrays, class_names)
+            yield expected, f"It is {array.dtype} of shape {array.shape}."
 
 
 def _fits(shape: tuple[int, ...], axes: list[str], sizes: dict[str, int]) -> bool:
@@ -167,18 +181,8 @@ def _fits(shape: tuple[int, ...], axes: list[str], sizes: dict[str, int]) -> boo
     return all(sizes.setdefault(axis, size) == size for axis, size in zip(axes, shape, strict=True))
 
 
-def _check_rows(name: str, arrays: Mapping[str, NDArray[Any]], sizes: Mapping[str, int]) -> None:
-    """Refuse labels and row numbers that point outside what they index."""
-    limits = {
-        "entry_labels": (0, sizes["C"]),
-        "query_labels": (0, sizes["C"]),
-        "query_neighbors": (0, sizes["N"]),
-        "entry_neighborhoods": (-1, sizes["N"]),
-    }
-    for key, (low, high) in limits.items():
-        if arrays[key].size and not (arrays[key].min() >= low and arrays[key].max() < high):
-            expected = f"{key} must lie between {low} and {high - 1}."
-            raise DamagedCheckpoint(name, expected, f"They reach from {arrays[key].min()} to {arrays[key].max()}.")
+def _widen(table: NDArray[Any], size: int, filling: float) -> NDArray[Any]:
+    return np.pad(table, ((0, 0), (0, size - table.shape[1])), constant_values=filling)
 
 
 def _text(ids: NDArray[Any]) -> NDArray[np.str_]:

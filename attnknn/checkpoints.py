@@ -119,16 +119,15 @@ def save_checkpoint(
     Raises:
         ValueError: If the name, or the name of an array, is not one that `open_checkpoint` accepts.
     """
-    from safetensors.numpy import save_file
+    from safetensors.numpy import save
 
     if not NAME.fullmatch(name):
         raise ValueError(f"name must match {NAME.pattern}, however: name={name!r}")
     draft = root / f".{name}.{os.getpid()}"
     shutil.rmtree(draft, ignore_errors=True)
     (draft / "bundle").mkdir(parents=True)
-    save_file(
-        {key: np.asarray(value, order="C") for key, value in sorted(weights.items())}, draft / "weights.safetensors"
-    )
+    tensors = {key: np.asarray(value, order="C") for key, value in sorted(weights.items())}
+    (draft / "weights.safetensors").write_bytes(save(tensors))  # save_file would let nobody else read it
     for key, array in sorted(arrays.items()):
         if not ARRAY_NAME.fullmatch(key):
             raise ValueError(f"an array's name must match {ARRAY_NAME.pattern}, however: {key!r}")
@@ -152,7 +151,7 @@ def _read_card(path: Path, name: str) -> dict[str, Any]:
         raise DamagedCheckpoint(name, whole, f"It could not be read as JSON ({error}).") from error
     if not isinstance(card, dict) or "schema" not in card:
         raise DamagedCheckpoint(name, whole, "It has no schema.")
-    if card["schema"] != SCHEMA:
+    if type(card["schema"]) is not int or card["schema"] != SCHEMA:
         raise SchemaMismatch(name, SCHEMA, card["schema"])
     if not isinstance(card.get("files"), dict) or "weights.safetensors" not in card["files"]:
         raise DamagedCheckpoint(name, whole, "It lists no weights.safetensors.")

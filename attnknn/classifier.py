@@ -20,14 +20,19 @@ from numpy.typing import NDArray
 
 from attnknn.ballot import FittedVotes, cast_votes
 from attnknn.bank.entries import Entries, Observation, observe
-from attnknn.bank.exact import search_exact
+from attnknn.bank.exact import require_all, search_exact, search_table
 from attnknn.bank.memory import MemoryBank
+from attnknn.bank.ranking import EntryTable, Exclusions
 from attnknn.bundle import POOL, Bundle, Queries, open_bundle
 from attnknn.checkpoints import ROOT, Checkpoint, open_checkpoint, save_checkpoint
+from attnknn.checks import refuse
+from attnknn.checks.card import config_problems
+from attnknn.checks.votes import expect_heads, weight_problems
 from attnknn.config import LabelNoise, TrainingConfig
 from attnknn.data.noise import draw_noise
 from attnknn.errors import DamagedCheckpoint, MissingLibrary, SettingError, UnknownItem
 from attnknn.prediction import Prediction
+from attnknn.votes import COMPARED
 
 if TYPE_CHECKING:
     from attnknn.models.embedders import Embedder
@@ -161,11 +166,7 @@ class AttnKNN:
             SettingError: k is not between 1 and the number of entries, or the temperature not positive.
         """
         k = self._checked_k(k)
-        queries = self.queries if ids is None else self._pick(ids)
-        if k > queries.pool.k:
-            entries, groups = self.entries, queries.groups
-            pool = search_exact(entries.keys, queries.keys, k, entries.ids, entries.groups, None, groups)
-            queries = replace(queries, pool=pool)
+        queries = self._reach(self.queries, k) if ids is None else self._pick(ids, k)
         return self._decide(queries, k, noise, temperature)
 
     def save(self, name: str, root: Path = ROOT) -> Checkpoint:
@@ -192,27 +193,40 @@ class AttnKNN:
             noise = replace(noise, matrix=tuple(tuple(row) for row in rows))
         return observe(self.entries, noise, self._draw_noise(noise.seed))
 
-    def _pick(self, ids: Sequence[str]) -> Queries:
-        """Collect queries by id; an entry is left out of its own neighborhood, with its duplicates."""
+    def _pick(self, ids: Sequence[str], k: int) -> Queries:
+        """Collect queries by id, with the pools that each has alone."""
         rows = self.bundle.rows
         for item in ids:
             if item not in rows:
                 raise UnknownItem(item, f'checkpoint "{self.name}"', str(self.queries.ids[0]))
-        if all(rows[item][0] == "query" for item in ids):
-            return self.queries.take(np.array([rows[item][1] for item in ids], dtype=np.intp))
-        return Queries.join([self._query_of(*rows[item]) for item in ids])
+        found = [rows[item] for item in ids]
+        order = np.argsort([kind == "entry" for kind, _ in found], kind="stable")
+        kinds = {kind: np.array([row for one, row in found if one == kind], np.intp) for kind in ("query", "entry")}
+        parts = [self._reach(self.queries.take(kinds["query"]), k)]
+        if len(kinds["entry"]):
+            parts.append(self._entries_asked(kinds["entry"], k))
+        return Queries.join(parts).take(np.argsort(order))
 
-    def _query_of(self, kind: str, row: int) -> Queries:
-        if kind == "query":
-            return self.queries.take(np.array([row]))
-        entries, here = self.entries, slice(row, row + 1)
-        groups = entries.groups[here]
-        most = len(entries) - int(np.sum(entries.groups == groups[0]))
-        pool = search_exact(
-            entries.keys, entries.keys[here], min(POOL, most), entries.ids, entries.groups, None, groups
-        )
-        logits = self.bundle.arrays["entry_logits"][here]
-        return Queries(entries.ids[here], entries.keys[here], pool, logits, entries.labels[here], groups)
+    def _reach(self, queries: Queries, k: int) -> Queries:
+        """Search anew for test items, if their pools are too small for k."""
+        if k <= queries.pool.k:
+            return queries
+        return replace(queries, pool=search_exact(self.entries.keys, queries.keys, k, self.entries.ids))
+
+    def _entries_asked(self, rows: NDArray[np.intp], k: int) -> Queries:
+        """Ask about entries: each is left out of its own neighborhood, with its duplicates.
+
+        Raises:
+            SettingError: An entry may retrieve fewer than k.
+        """
+        entries = self.entries
+        keys, groups = entries.keys[rows], entries.groups[rows]
+        table = EntryTable.build(entries.keys, entries.ids, entries.groups)
+        excluded = Exclusions.build(table, len(rows), groups=groups)
+        pool = search_table(table, table.unit_queries(keys), self._pool_size(k), excluded)
+        require_all(pool.first(k), table)
+        logits = self.bundle.arrays["entry_logits"][rows]
+        return Queries(entries.ids[rows], keys, pool, logits, entries.labels[rows], groups)
 
     def _checked_k(self, k: int | None) -> int:
         if k is None:
@@ -235,17 +249,21 @@ def load(name: str, root: Path = ROOT) -> AttnKNN:
         UnknownCheckpoint: There is none of that name.
         SchemaMismatch: It was written for another version of the format.
         DamagedCheckpoint: A file is missing, cut short or changed, or the parts do not fit together.
+        CheckpointError: It has heads or terms that this version does not know.
     """
     checkpoint = open_checkpoint(name, root)
     card = checkpoint.card
     try:
-        arrays = checkpoint.weights()
+        bundle = open_bundle(checkpoint)
+        refuse(name, config_problems(card))
+        expect_heads(name, card)
+        heads, terms = (tuple(card["attention"][kind]) for kind in ("heads", "terms"))
+        arrays, dimension = checkpoint.weights(), bundle.entries.keys.shape[1]
+        refuse(name, weight_problems(arrays, heads, terms, COMPARED, dimension))
         embedder = {
             key.removeprefix("embedder."): value for key, value in arrays.items() if key.startswith("embedder.")
         }
-        fitted = FittedVotes.from_arrays(tuple(card["attention"]["heads"]), tuple(card["attention"]["terms"]), arrays)
-        bundle = open_bundle(checkpoint)
-        classifier = AttnKNN(bundle, fitted, card, embedder)
+        classifier = AttnKNN(bundle, FittedVotes.from_arrays(heads, terms, arrays), card, embedder)
         _ = classifier.config
     except (KeyError, TypeError, IndexError, ValueError, AttributeError) as error:
         expected = "Card, weights and bundle must describe one classifier, as docs/formats.md says."

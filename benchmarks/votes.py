@@ -14,7 +14,7 @@ import numpy as np
 from attnknn.classifier import AttnKNN, load
 from attnknn.config import LabelNoise
 from attnknn.evaluation.protocol import compare
-from attnknn.metrics import paired_interval
+from attnknn.intervals import paired_interval
 from attnknn.models.attention import HEADS, head_disagreement
 from attnknn.votes import COMPARED, TITLES
 

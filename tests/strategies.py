@@ -15,7 +15,7 @@ from attnknn.bank import entry_neighborhoods, search_exact
 from attnknn.bundle import Bundle
 from attnknn.calibration import Calibrator
 from attnknn.classifier import AttnKNN
-from attnknn.config import AttentionConfig, LabelNoise, TrainingConfig
+from attnknn.config import AttentionConfig, EmbedderConfig, LabelNoise, TrainingConfig
 from attnknn.models.attention import HEADS, Attention, terms_of
 from attnknn.models.terms import Surroundings
 from attnknn.votes import COMPARED
@@ -142,6 +142,6 @@ def lattice_classifier(
         "class_confusion": np.array([[0, 0.7, 0.3], [0.5, 0, 0.5], [1, 0, 0]], np.float32),
     }
     names = ("ash", "birch", "cedar")
-    config = TrainingConfig("toy", attention=AttentionConfig(k=k))
+    config = TrainingConfig("toy", embedder=EmbedderConfig(dimension=DIMENSION), attention=AttentionConfig(k=k))
     card = {"name": "toy", "config": config.to_dict(), "dataset": {"class_names": list(names)}}
     return AttnKNN(Bundle(arrays, names), fitted or some_votes(seed), card, {})

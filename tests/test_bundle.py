@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from attnknn.bank import search_exact
 from attnknn.bundle import POOL, SHAPES, Queries, open_bundle
 from attnknn.checkpoints import Checkpoint, open_checkpoint, save_checkpoint
 from attnknn.classifier import AttnKNN
@@ -110,9 +111,20 @@ def test_queries_are_cut_and_joined_without_loss(toy: AttnKNN):
         np.testing.assert_array_equal(one.pool.distances, queries.pool.distances[rows])
 
 
-def test_joined_pools_are_cut_to_the_shortest(toy: AttnKNN):
+def test_joined_queries_keep_their_own_pools(toy: AttnKNN):
     queries = toy.queries
     short = Queries(queries.ids, queries.keys, queries.pool.first(5), queries.logits, queries.labels, queries.groups)
     joined = Queries.join([queries, short])
-    assert (len(joined), joined.pool.k) == (24, 5)
-    np.testing.assert_array_equal(joined.pool.entries[:12], queries.pool.entries[:, :5])
+    assert (len(joined), joined.pool.k) == (24, queries.pool.k)
+    np.testing.assert_array_equal(joined.pool.entries[:12], queries.pool.entries)
+    np.testing.assert_array_equal(joined.pool.entries[12:, :5], queries.pool.entries[:, :5])
+    assert (joined.pool.entries[12:, 5:] == -1).all()
+    assert np.isinf(joined.pool.distances[12:, 5:]).all()
+
+
+def test_stored_distances_are_the_six_digits_that_were_found(iris: AttnKNN, shelf: Path):
+    bundle = open_bundle(open_checkpoint("iris", shelf))
+    entries, queries = bundle.entries, bundle.queries
+    found = search_exact(entries.keys, queries.keys, queries.pool.k, entries.ids)
+    np.testing.assert_array_equal(queries.pool.distances, found.distances)
+    assert all(len(repr(distance)) <= len("1.234567") for distance in queries.pool.distances.ravel().tolist())

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from attnknn import metrics
+from attnknn import metrics, reliability
 from attnknn.calibration import (
     FLOOR,
     START,
@@ -141,7 +141,7 @@ def test_the_fit_lowers_nll_and_ece_on_new_items(sharpness):
     q = calibrate(p, facts, fitted)
     assert metrics.negative_log_likelihood(q, labels) < metrics.negative_log_likelihood(p, labels) - 0.02
     assert metrics.brier(q, labels) < metrics.brier(p, labels)
-    assert metrics.ece(q, labels) < 0.5 * metrics.ece(p, labels)
+    assert reliability.ece(q, labels) < 0.5 * reliability.ece(p, labels)
     assert metrics.accuracy(q, labels) == metrics.accuracy(p, labels)
 
 
@@ -152,7 +152,7 @@ def test_the_fit_finds_the_calibrator_that_drew_the_labels(truth):
     fitted = fit_calibrator(p[:3000], facts[:3000], labels[:3000])
     q = calibrate(p[3000:], facts[3000:], fitted)
     assert np.abs(q - calibrate(p[3000:], facts[3000:], truth)).mean() < 0.015
-    assert metrics.ece(q, labels[3000:]) <= metrics.chance_ece(q).high
+    assert reliability.ece(q, labels[3000:]) <= reliability.chance_ece(q).high
 
 
 def test_the_fit_sharpens_a_timid_vote():

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import stat
 from hashlib import sha256
 from pathlib import Path
 
@@ -71,6 +73,17 @@ def test_the_card_lists_every_file_with_its_hash(shelf: Path):
     assert card["schema"] == SCHEMA
     assert next(iter(card)) == "schema"
     assert card["files"][KEYS]["shape"] == list(np.load(shelf / "iris" / KEYS).shape)
+
+
+@pytest.mark.parametrize(("umask", "mode"), [(0o022, 0o644), (0o027, 0o640), (0o077, 0o600)])
+def test_whoever_may_read_the_card_may_read_the_rest(umask: int, mode: int, tmp_path: Path):
+    before = os.umask(umask)
+    try:
+        save_checkpoint("x", {}, {"w": np.ones(1)}, {"one": np.ones(1)}, tmp_path)
+    finally:
+        os.umask(before)
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert [stat.S_IMODE(path.stat().st_mode) for path in files] == [mode] * 3
 
 
 def test_saving_again_replaces_the_folder_and_leaves_nothing_behind(iris: AttnKNN, tmp_path: Path):

@@ -109,6 +109,22 @@ def test_entries_and_test_items_may_be_asked_about_together(iris: AttnKNN):
             np.testing.assert_allclose(alone.ballot.calibrated[vote][0], together.ballot.calibrated[vote][row])
 
 
+@law
+@given(rows=st.lists(st.integers(0, 51), min_size=1, max_size=6), noise=noises, k=st.integers(1, 34))
+def test_no_vote_depends_on_what_else_is_asked(toy: AttnKNN, rows: list[int], noise: LabelNoise, k: int):
+    """Test items, whose pools hold 20, and entries, whose pools hold all that are no duplicates: each as if alone."""
+    everyone = [*toy.queries.ids.tolist(), *toy.entries.ids.tolist()]
+    asked = [everyone[row] for row in rows]
+    together = toy.predict_items(asked, k, noise)
+    assert together.queries.ids.tolist() == asked
+    for row, item in enumerate(asked):
+        alone = toy.predict_items([item], k, noise)
+        np.testing.assert_array_equal(alone.neighbors[0], together.neighbors[row])
+        for vote in COMPARED:
+            one, other = (found.ballot.calibrated[vote] for found in (alone, together))
+            np.testing.assert_allclose(one[0], other[row], atol=1e-12, err_msg=vote)
+
+
 # ---- More neighbors than are stored
 
 

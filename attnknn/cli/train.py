@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import shlex
-from collections.abc import Callable
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -22,6 +26,7 @@ if TYPE_CHECKING:
     from attnknn.config import TrainingConfig
     from attnknn.data import Dataset
 
+DRAFTS = ".drafts"  # in the folder of checkpoints: what interrupted runs go on from
 MOST_EPOCHS = 100_000
 USUAL = AttentionConfig()
 
@@ -141,21 +146,67 @@ def import_fit() -> Callable[..., AttnKNN]:
 def run(dataset: Dataset, config: TrainingConfig, name: str, root: Path, quiet: bool) -> Checkpoint:
     """Train with progress on stderr, note in the card how to do it again, and save.
 
+    What was trained is remembered in a draft until the checkpoint is there: after Ctrl-C, or a crash, the same
+    command goes on, and ends with the same weights.
+
     Raises:
         CheckpointError: The folder of checkpoints cannot be made.
+        KeyboardInterrupt: Somebody pressed Ctrl-C; how to go on was said.
     """
     from attnknn.cli.progress import open_progress
 
     fit = import_fit()
+    with open_draft(config, root) as draft, open_progress(quiet) as report:
+        try:
+            classifier = fit(dataset, config, report, draft)
+        except KeyboardInterrupt:
+            typer.echo(how_to_go_on(draft), err=True)
+            raise
+        classifier.card = {**classifier.card, "command": command_line(config, name)}
+        return classifier.save(name, root)
+
+
+@contextmanager
+def open_draft(config: TrainingConfig, root: Path) -> Iterator[Path]:
+    """Yield the folder in which a run with this configuration remembers; removed when the block ends well.
+
+    A folder in which nothing was remembered is removed in any case.
+
+    Raises:
+        CheckpointError: The folder cannot be made, or another process trains the same.
+    """
+    from filelock import FileLock, Timeout
+
+    digest = hashlib.sha256(json.dumps(config.to_dict(), sort_keys=True).encode()).hexdigest()[:16]
+    drafts = root / DRAFTS
+    draft = drafts / digest
+    lock = FileLock(drafts / f"{digest}.lock")
     try:
-        root.mkdir(parents=True, exist_ok=True)
+        draft.mkdir(parents=True, exist_ok=True)
+        lock.acquire(blocking=False)
+    except Timeout as error:
+        expected, received = "A run is trained by one process at a time.", "Another one trains this run already."
+        raise CheckpointError(expected, received, "Wait for it, or choose another --seed.") from error
     except OSError as error:
         expected, received = "The folder of checkpoints must be one that can be made.", f"{root}: {error.strerror}."
         raise CheckpointError(expected, received, "Choose another with --checkpoints.") from error
-    with open_progress(quiet) as report:
-        classifier = fit(dataset, config, report)
-    classifier.card = {**classifier.card, "command": command_line(config, name)}
-    return classifier.save(name, root)
+    try:
+        yield draft
+        shutil.rmtree(draft, ignore_errors=True)
+    finally:
+        with suppress(OSError):  # it remembers something, and stays
+            draft.rmdir()
+        lock.release()
+        with suppress(OSError):
+            Path(lock.lock_file).unlink(missing_ok=True)
+            drafts.rmdir()
+
+
+def how_to_go_on(draft: Path) -> str:
+    """Say what Ctrl-C left, and how to make use of it."""
+    if any(draft.iterdir()):
+        return "What was trained is kept. Go on with the same command."
+    return "Nothing was trained yet that could be kept. Start again with the same command."
 
 
 def command_line(config: TrainingConfig, name: str) -> str:

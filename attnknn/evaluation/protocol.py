@@ -14,7 +14,9 @@ from numpy.typing import NDArray
 from attnknn import metrics
 from attnknn.classifier import AttnKNN
 from attnknn.config import LabelNoise
+from attnknn.intervals import bootstrap_interval
 from attnknn.prediction import Prediction
+from attnknn.reliability import ece
 from attnknn.votes import COMPARED
 
 if TYPE_CHECKING:
@@ -53,7 +55,7 @@ def measure(prediction: Prediction, vote: str) -> dict[str, float]:
         "macro_f1": metrics.macro_f1(p, labels),
         "nll": float(np.mean(losses(prediction, vote))),
         "brier": metrics.brier(p, labels),
-        "ece": metrics.ece(p, labels),
+        "ece": ece(p, labels),
         "effective_neighbors": float("nan") if effective is None else float(np.mean(effective)),
         "unanimity": metrics.unanimity(prediction.ballot.around.labels),
     }
@@ -90,7 +92,7 @@ def summarize(classifier: AttnKNN, seeds: Sequence[int] = (0, 1, 2, 3, 4)) -> li
     for kind, rate in (("symmetric", 0.0), ("symmetric", 0.4), ("pair", 0.4)):
         noises = [LabelNoise(kind, rate, seed) for seed in (seeds[:1] if rate == 0 else seeds)]  # type: ignore[arg-type]
         for vote, found in compare(classifier, None, noises).items():
-            interval = metrics.bootstrap_interval(found["hits"].mean(axis=0))
+            interval = bootstrap_interval(found["hits"].mean(axis=0))
             rows.append(
                 {
                     "vote": vote,

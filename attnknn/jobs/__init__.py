@@ -10,7 +10,8 @@ out, and another takes the job up from its last checkpoint. This package knows n
 does is a function `(Context) -> result` that the child is told to import.
 """
 
+from attnknn.jobs.job import Event, Job
 from attnknn.jobs.settings import JobSettings
-from attnknn.jobs.store import Job, JobStore
+from attnknn.jobs.store import JobStore
 
-__all__ = ["Job", "JobSettings", "JobStore"]
+__all__ = ["Event", "Job", "JobSettings", "JobStore"]

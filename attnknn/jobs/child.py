@@ -1,7 +1,7 @@
 """The child: one process that does one job, and ends when its worker does.
 
-The worker writes ids of jobs to the child's standard input. When that pipe closes, the worker is gone,
-and the child leaves at once; the lease runs out, and another worker takes the job up.
+The worker writes ids of jobs to the child's standard input. When that pipe closes, the worker is gone or
+wants no more, and the child leaves at once; the lease runs out, and another worker takes the job up.
 """
 
 from __future__ import annotations
@@ -11,123 +11,128 @@ import json
 import logging
 import os
 import queue
-import shutil
+import re
+import signal
 import sys
 import threading
 import time
 import traceback
 import uuid
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
-from attnknn.errors import AttnKNNError
+from attnknn.errors import AttnKNNError, JobError, StorageError
+from attnknn.jobs.context import Context, Lost, Stopped
+from attnknn.jobs.processes import renice
 from attnknn.jobs.settings import JobSettings
-from attnknn.jobs.store import Job, JobStore
+from attnknn.jobs.store import JobStore
 
-Work = Callable[["Context"], Mapping[str, Any]]
-ORPHANED = 3  # exit code of a child whose worker is gone
-LOOK = 0.2  # seconds between two looks at what is wished
-WRITE = 0.25  # seconds between two writes of progress
+Work = Callable[[Context], Mapping[str, Any]]
+ORPHANED = 3  # exit code of a child whose worker is gone, or whose job is another's
+UNWRITTEN = 4  # exit code of a child that could not write how its job ended
+AGAIN = 0.5  # seconds between two tries to write how a job ended
+FULL = re.compile(
+    "No space left|disk is full|quota exceeded|File too large|requested and [0-9]+ written", re.IGNORECASE
+)
+KEPT = "What was done is kept."
 
 log = logging.getLogger("attnknn.jobs")
-
-
-class Stopped(BaseException):
-    """The job was asked to stop; raised between two steps, so that files are whole."""
-
-    def __init__(self, state: str) -> None:
-        super().__init__(state)
-        self.state = state
-
-
-class Context:
-    """What a job may know and say while it runs.
-
-    Attributes:
-        job: Its row, as it was when it was taken up.
-        draft: A folder of its own that outlives a crash: its checkpoint, and its unfinished work.
-    """
-
-    def __init__(self, store: JobStore, job: Job, token: str) -> None:
-        self.job = job
-        self.draft: Path = store.settings.draft(job.id)
-        self._store, self._token = store, token
-        self._looked = self._wrote = 0.0
-
-    def report(self, stage: str, done: float, numbers: Mapping[str, Any] | None = None) -> None:
-        """Tell how far the job is; written at most four times a second. Stops the job if that is wished."""
-        self.pause_point()
-        if time.monotonic() - self._wrote >= WRITE or done >= 1:
-            self._wrote = time.monotonic()
-            self._store.report(self.job.id, self._token, stage=stage, progress=min(max(done, 0.0), 1.0))
-        if numbers:
-            self.say("numbers", {"stage": stage, **numbers})
-
-    def say(self, kind: str, data: Mapping[str, Any]) -> None:
-        """Record an event: a point of a curve, a line of the log."""
-        self._store.say(self.job.id, kind, data)
-
-    def pause_point(self) -> None:
-        """Stop here if somebody wished it; call it wherever nothing would be lost.
-
-        Raises:
-            Stopped: A cancel or a pause is wished, or the job belongs to another worker by now.
-        """
-        if time.monotonic() - self._looked < LOOK:
-            return
-        self._looked = time.monotonic()
-        wish = self._store.get(self.job.id).wish
-        if wish:
-            raise Stopped({"cancel": "cancelled", "pause": "paused"}[wish])
-
-
-def do_job(store: JobStore, job_id: str, token: str, kinds: Mapping[str, Work]) -> None:
-    """Do one job to its end, whatever that is, and write it into the table."""
-    job = store.get(job_id)
-    context = Context(store, job, token)
-    store.report(job_id, token, pid=os.getpid())
-    try:
-        context.draft.mkdir(parents=True, exist_ok=True)
-        result = kinds[job.kind](context)
-        store.end(job_id, token, "done", progress=1.0, stage="done", result=dict(result))
-    except Stopped as stopped:
-        store.end(job_id, token, stopped.state)
-        if stopped.state == "paused":
-            return
-    except AttnKNNError as error:
-        store.end(job_id, token, "failed", error=str(error))
-        return
-    except BaseException as error:
-        store.end(job_id, token, "failed", error=_sentence(error, context))
-        return
-    shutil.rmtree(context.draft, ignore_errors=True)
 
 
 def serve(settings: JobSettings, token: str, kinds: Mapping[str, Work]) -> None:
     """Do the jobs whose ids come in on standard input, one after another, until it closes."""
     ids: queue.Queue[str] = queue.Queue()
     threading.Thread(target=_listen, args=(ids,), daemon=True).start()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in a terminal is meant for the worker
+    renice()
     store = JobStore(settings)
     while True:
-        do_job(store, ids.get(), token, kinds)
+        try:
+            do_job(store, ids.get(), token, kinds)
+        except Lost:
+            _leave()
+        except StorageError as error:
+            log.error("%s", error)
+            os._exit(UNWRITTEN)
+
+
+def do_job(store: JobStore, job_id: str, token: str, kinds: Mapping[str, Work]) -> None:
+    """Do one job to its end, whatever that is, and write it into the table.
+
+    Raises:
+        Lost: The job belongs to another worker by now.
+        StorageError: The table could not be written for a whole lease.
+    """
+    job = store.get(job_id)
+    with Context(store, job, token, on_lost=_leave) as context:
+        ending = _try(store, context, kinds)
+    _insist(store, lambda: _end(context, store, token, ending))
+
+
+def _try(store: JobStore, context: Context, kinds: Mapping[str, Work]) -> dict[str, Any]:
+    """Do the job; return what the table is to say about how it ended, or nothing if it was asked to stop."""
+    job = context.job
+    try:
+        if job.kind not in kinds:
+            raise JobError(
+                f"A job must be one of: {', '.join(kinds)}.", f"This one is {job.kind}.", "Update the worker."
+            )
+        context.draft.mkdir(parents=True, exist_ok=True)
+        store.note(job)
+        result = dict(kinds[job.kind](context))
+    except Lost:
+        raise
+    except Stopped:
+        return {}
+    except AttnKNNError as error:
+        return {"state": "failed", "error": str(error)}
+    except BaseException as error:
+        return {"state": "failed", "error": _sentence(error, context)}
+    return {"state": "done", "progress": 1.0, "stage": "done", "result": result}
+
+
+def _end(context: Context, store: JobStore, token: str, ending: Mapping[str, Any]) -> None:
+    context.write()
+    if ending:
+        store.end(context.job.id, token, **ending)
+    else:
+        store.release(context.job.id, token)
+
+
+def _insist(store: JobStore, write: Callable[[], None]) -> None:
+    """Write, and try again for as long as a lease holds where the table cannot be written."""
+    until = time.monotonic() + store.settings.lease
+    while True:
+        try:
+            return write()
+        except StorageError:
+            if time.monotonic() > until:
+                raise
+            time.sleep(AGAIN)
 
 
 def _listen(ids: queue.Queue[str]) -> None:
     for line in sys.stdin:
         ids.put(line.strip())
+    _leave()
+
+
+def _leave() -> None:
+    """End this process at once, from whatever thread, as a kill would."""
     os._exit(ORPHANED)
 
 
 def _sentence(error: BaseException, context: Context) -> str:
-    """Say what happened; the traceback goes to the job's log."""
+    """Say what happened; the traceback goes to the worker's log."""
+    code = getattr(error, "errno", None)
     if isinstance(error, MemoryError):
-        return "The job needed more memory than there is. Choose a smaller batch or a smaller model, and resume it."
-    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return "The disk is full. What was done is kept. Make room, and resume the job."
-    if isinstance(error, OSError) and error.errno in (errno.EACCES, errno.EROFS, errno.EPERM):
-        return f"{error.filename} cannot be written. What was done is kept. Allow writing there, and resume the job."
+        return f"The job needed more memory than there is. {KEPT} Choose a smaller batch or model, and resume it."
+    if code in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG) or FULL.search(str(error)):
+        return f"The disk is full. {KEPT} Make room, and resume the job."
+    if code in (errno.EACCES, errno.EROFS, errno.EPERM):
+        place = getattr(error, "filename", None) or context.draft
+        return f"{place} cannot be written. {KEPT} Allow writing there, and resume the job."
     number = uuid.uuid4().hex[:8]
-    log.error("job %s failed (%s)\n%s", context.job.id, number, traceback.format_exc())
+    log.error("job %s failed (%s)\n%s", context.job.id, number, "".join(traceback.format_exception(error)))
     context.say("log", {"line": json.dumps({"number": number, "error": type(error).__name__})})
     return f"The job broke, and the fault is ours. The worker's log has the details under {number}."

@@ -1,4 +1,4 @@
-"""The table of jobs, behind verbs: submit, claim, report, wish, finish.
+"""The visitor's side of the table, behind verbs: submit, look, wish, resume.
 
 Every change of state is one conditional UPDATE, so two processes can never both win it.
 """
@@ -7,79 +7,32 @@ from __future__ import annotations
 
 import hashlib
 import json
-import time
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
-from sqlalchemy import RowMapping, and_, delete, func, insert, or_, select, update
+from sqlalchemy import Select, and_, case, insert, literal, null, or_, select
 from sqlalchemy.exc import IntegrityError
 
 from attnknn.errors import JobError, UnknownJob
+from attnknn.jobs.claims import Claims
+from attnknn.jobs.job import Event, Job
 from attnknn.jobs.settings import JobSettings
-from attnknn.jobs.table import ACTIVE, ENDED, events, jobs, open_engine, workers
+from attnknn.jobs.table import ACTIVE, ENDED, events, jobs
 
 Wish = Literal["cancel", "pause"]
-FRESH = 5.0  # seconds since the last heartbeat of a worker that counts as alive
 LIMIT_PER_OWNER = 8
+NOTE = "job.json"  # in a draft: what the row of its job said
+REMEDIES = {
+    "queued": "It waits already; it starts by itself.",
+    "running": "It runs already.",
+    "done": "Start a new one.",
+    "cancelled": "Start a new one.",
+}
 
 
-@dataclass(frozen=True)
-class Job:
-    """One row of the table.
-
-    Attributes:
-        state: queued, running, paused, done, failed or cancelled.
-        wish: What somebody asked a running job to do: cancel, pause, or nothing.
-        progress: Share done, between 0 and 1.
-        stage: What it is doing, in words.
-        attempt: How often it was taken up.
-        error: A sentence, if it failed.
-        result: What it made, if it is done.
-        created, started, ended: Seconds since 1970.
-    """
-
-    id: str
-    kind: str
-    title: str
-    spec: dict[str, Any]
-    owner: str
-    state: str
-    wish: str | None
-    progress: float
-    stage: str
-    attempt: int
-    pid: int | None
-    created: float
-    started: float | None
-    ended: float | None
-    error: str | None
-    result: dict[str, Any] | None
-
-    @property
-    def is_active(self) -> bool:
-        """Whether it may still change by itself."""
-        return self.state in ("queued", "running")
-
-    @property
-    def status(self) -> str:
-        """The state in a word, with what was asked of it: cancelling, pausing."""
-        asked = {"cancel": "cancelling", "pause": "pausing"}
-        return asked[self.wish] if self.state == "running" and self.wish else self.state
-
-
-@dataclass(frozen=True)
-class Event:
-    """One thing that a job said while it ran."""
-
-    id: int
-    time: float
-    kind: str
-    data: dict[str, Any]
-
-
-class JobStore:
+class JobStore(Claims):
     """The jobs of one database.
 
     Attributes:
@@ -87,183 +40,152 @@ class JobStore:
     """
 
     def __init__(self, settings: JobSettings) -> None:
-        self.settings = settings
-        self.engine, self.notice = open_engine(settings.database)
+        super().__init__(settings)
+        if self.was_moved:
+            self._recover()
 
     def submit(self, kind: str, title: str, spec: Mapping[str, Any], owner: str = "terminal") -> Job:
         """Queue a job; the same kind and spec as one that is still active is that one.
 
         Raises:
             JobError: The owner has too many jobs waiting already.
+            StorageError: The table cannot be written.
         """
         text = json.dumps(spec, sort_keys=True)
         digest = hashlib.sha256(f"{kind}:{text}".encode()).hexdigest()
         existing = self._active_with(digest)
         if existing:
             return existing
-        waiting = sum(job.state == "queued" for job in self.all() if job.owner == owner)
+        self._check_limit(owner)
+        row = {"id": uuid.uuid4().hex, "kind": kind, "title": title, "spec": text, "spec_hash": digest, "owner": owner}
+        try:
+            return self._insert(row)
+        except IntegrityError:  # somebody submitted the same in this moment
+            existing = self._active_with(digest)
+            if existing:
+                return existing
+            raise
+
+    def get(self, job_id: str) -> Job:
+        """Return one job, as it truly is: one whose worker is gone does not run.
+
+        Raises:
+            UnknownJob: There is none of that id.
+            StorageError: The table cannot be read.
+        """
+        found = self._read(select(jobs).where(jobs.c.id == job_id))
+        if not found:
+            raise UnknownJob(job_id)
+        return found[0]
+
+    def all(self, states: tuple[str, ...] = ACTIVE + ENDED, limit: int = 200) -> list[Job]:
+        """List jobs, the newest first."""
+        query = select(jobs).order_by(jobs.c.created.desc()).limit(limit)
+        found = self._read(query.where(jobs.c.state.in_({*states, "running"})))  # some only seem to run
+        return [job for job in found if job.state in states]
+
+    def place_in_queue(self, job: Job) -> int:
+        """Say how many queued jobs come before this one."""
+        return self._count(jobs.c.state == "queued", jobs.c.created < job.created)
+
+    def wish(self, job_id: str, wish: Wish) -> Job:
+        """Ask a job to cancel or pause; one that does not run yet, or rests, does so at once.
+
+        A job that has ended stays as it is, and a cancel that was asked for is not softened to a pause.
+        """
+        state, resting = {"cancel": ("cancelled", ("queued", "paused")), "pause": ("paused", ("queued",))}[wish]
+        rests = jobs.c.state.in_(resting)
+        runs = and_(jobs.c.state == "running", or_(jobs.c.wish.is_(None), jobs.c.wish != "cancel"))
+        self._change(
+            job_id,
+            or_(rests, runs),
+            state=case((rests, state), else_=jobs.c.state),
+            wish=case((rests, null()), else_=literal(wish)),
+            ended=case((and_(rests, literal(wish == "cancel")), self._now()), else_=jobs.c.ended),
+        )
+        return self.get(job_id)
+
+    def resume(self, job_id: str) -> Job:
+        """Queue a paused or failed job again; it goes on from its last checkpoint.
+
+        One that was asked to pause, and has not yet, just goes on.
+
+        Raises:
+            JobError: It is neither, or the same work is active under another id.
+        """
+        before = self.get(job_id)
+        fresh: dict[str, Any] = {"wish": None, "error": None, "ended": None, "deaths": 0, "furthest": 0.0}
+        try:
+            if self._change(job_id, jobs.c.state.in_(("paused", "failed")), state="queued", **fresh):
+                return self.get(job_id)
+        except IntegrityError as error:
+            expected, received = "The same work is done once at a time.", "It was started again under another id."
+            raise JobError(expected, received, "Follow that job instead.") from error
+        if self._change(job_id, and_(jobs.c.state == "running", jobs.c.wish == "pause"), wish=None):
+            return self.get(job_id)
+        job = self.get(job_id)
+        remedy = REMEDIES.get(job.state, f"It was {before.state} a moment ago: try again.")
+        raise JobError("Only a paused or failed job can be resumed.", f"This one is {job.status}.", remedy)
+
+    def events(self, job_id: str, after: int = 0, kind: str | None = None) -> list[Event]:
+        """List what a job said, oldest first."""
+        query = select(events).where(events.c.job == job_id, events.c.id > after).order_by(events.c.id)
+        return [Event.from_row(row) for row in self._rows(query.where(events.c.kind == kind) if kind else query)]
+
+    def note(self, job: Job) -> None:
+        """Write beside a job's draft what its row says, so that a damaged database loses no run."""
+        said = {"kind": job.kind, "title": job.title, "spec": job.spec, "owner": job.owner, "created": job.created}
+        place = self.settings.draft(job.id) / NOTE
+        draft = place.with_suffix(".draft")
+        draft.write_text(json.dumps(said), encoding="utf-8")
+        draft.replace(place)
+
+    def _recover(self) -> None:
+        """List again, as paused, the jobs that left a draft behind; their rows were in a damaged database."""
+        for place in sorted(self.settings.draft("*").parent.glob(f"*/{NOTE}")):
+            row = _row_of(place)
+            if row:
+                try:
+                    self._insert(row, state="paused")
+                except IntegrityError:
+                    continue  # it is there, or another that does the same
+
+    def _read(self, query: Select[Any]) -> list[Job]:
+        query = query.add_columns(self._is_lost().label("is_lost"))
+        rows = self._rows(query)
+        if any(row["is_lost"] for row in rows):
+            self._try_to_settle()
+            rows = self._rows(query)
+        return [Job.from_row(row) for row in rows]
+
+    def _insert(self, row: Mapping[str, Any], state: str = "queued") -> Job:
+        short = {"title": str(row["title"])[:200], "owner": str(row["owner"])[:64]}
+        values = {"created": self._now(), "progress": 0.0, "stage": "", "attempt": 0, **row, **short, "state": state}
+        with self._connect() as connection:
+            connection.execute(insert(jobs).values(values))
+        return self.get(row["id"])
+
+    def _check_limit(self, owner: str) -> None:
+        waiting = self._count(jobs.c.owner == owner[:64], jobs.c.state == "queued")
         if waiting >= LIMIT_PER_OWNER:
             raise JobError(
                 f"At most {LIMIT_PER_OWNER} jobs of one visitor wait at a time.",
                 f"{waiting} of yours are waiting.",
                 "Let one finish, or cancel one.",
             )
-        row: dict[str, Any] = {
-            "id": uuid.uuid4().hex,
-            "kind": kind,
-            "title": title,
-            "spec": text,
-            "spec_hash": digest,
-            "owner": owner,
-            "state": "queued",
-            "created": time.time(),
-        }
-        try:
-            with self.engine.begin() as connection:
-                connection.execute(insert(jobs).values(row))
-        except IntegrityError:  # somebody submitted the same in this moment
-            existing = self._active_with(digest)
-            if existing:
-                return existing
-            raise
-        return self.get(row["id"])
-
-    def get(self, job_id: str) -> Job:
-        """Return one job.
-
-        Raises:
-            UnknownJob: There is none of that id.
-        """
-        with self.engine.connect() as connection:
-            row = connection.execute(select(jobs).where(jobs.c.id == job_id)).mappings().first()
-        if row is None:
-            raise UnknownJob(job_id)
-        return _job(row)
-
-    def all(self, states: tuple[str, ...] = ACTIVE + ENDED, limit: int = 200) -> list[Job]:
-        """List jobs, the newest first."""
-        query = select(jobs).where(jobs.c.state.in_(states)).order_by(jobs.c.created.desc()).limit(limit)
-        with self.engine.connect() as connection:
-            return [_job(row) for row in connection.execute(query).mappings()]
-
-    def place_in_queue(self, job: Job) -> int:
-        """Say how many queued jobs come before this one."""
-        query = select(func.count()).where(jobs.c.state == "queued", jobs.c.created < job.created)
-        with self.engine.connect() as connection:
-            return int(connection.execute(query).scalar_one())
-
-    def wish(self, job_id: str, wish: Wish) -> Job:
-        """Ask a job to cancel or pause; one that does not run yet, or rests, does so at once."""
-        at_once = {"cancel": ("cancelled", ("queued", "paused")), "pause": ("paused", ("queued",))}
-        state, resting = at_once[wish]
-        ended = time.time() if state == "cancelled" else None
-        if not self._change(job_id, jobs.c.state.in_(resting), state=state, ended=ended, wish=None):
-            self._change(job_id, jobs.c.state == "running", wish=wish)
-        return self.get(job_id)
-
-    def resume(self, job_id: str) -> Job:
-        """Queue a paused or failed job again; it goes on from its last checkpoint.
-
-        Raises:
-            JobError: It is neither, or the same work is active under another id.
-        """
-        job = self.get(job_id)
-        fresh = {"state": "queued", "wish": None, "attempt": 0, "error": None, "ended": None}
-        try:
-            changed = self._change(job_id, jobs.c.state.in_(("paused", "failed")), **fresh)
-        except IntegrityError:
-            changed = False
-        if not changed:
-            raise JobError("Only a paused or failed job can be resumed.", f"This one is {job.state}.", "Start it anew.")
-        return self.get(job_id)
-
-    def claim(self, job_id: str, token: str) -> bool:
-        """Take a queued job, or one whose worker's lease has run out; at most one worker gets it."""
-        free = or_(jobs.c.state == "queued", and_(jobs.c.state == "running", jobs.c.lease_until < time.time()))
-        return self._change(
-            job_id,
-            free,
-            state="running",
-            worker=token,
-            lease_until=time.time() + self.settings.lease,
-            attempt=jobs.c.attempt + 1,
-            started=func.coalesce(jobs.c.started, time.time()),
-            pid=None,
-        )
-
-    def renew(self, job_id: str, token: str) -> bool:
-        """Renew a lease; False if the job is no longer this worker's."""
-        return self._change(job_id, jobs.c.worker == token, lease_until=time.time() + self.settings.lease)
-
-    def report(self, job_id: str, token: str, **values: Any) -> bool:
-        """Write progress, stage or pid of a job that is this worker's."""
-        return self._change(job_id, and_(jobs.c.worker == token, jobs.c.state == "running"), **values)
-
-    def end(self, job_id: str, token: str, state: str, **values: Any) -> bool:
-        """Bring a running job of this worker to `done`, `failed`, `cancelled`, `paused` or back to `queued`."""
-        ended = time.time() if state in ENDED else None
-        if "result" in values:
-            values["result"] = json.dumps(values["result"])
-        mine = and_(jobs.c.worker == token, jobs.c.state == "running")
-        return self._change(
-            job_id, mine, state=state, wish=None, worker=None, lease_until=None, pid=None, ended=ended, **values
-        )
-
-    def waiting(self) -> list[str]:
-        """List ids that somebody should take up: queued, or running under a lease that has run out."""
-        lost = and_(jobs.c.state == "running", jobs.c.lease_until < time.time())
-        query = select(jobs.c.id).where(or_(jobs.c.state == "queued", lost)).order_by(jobs.c.created)
-        with self.engine.connect() as connection:
-            return list(connection.execute(query).scalars())
-
-    def say(self, job_id: str, kind: str, data: Mapping[str, Any]) -> None:
-        """Record an event."""
-        with self.engine.begin() as connection:
-            row = {"job": job_id, "time": time.time(), "kind": kind, "data": json.dumps(data)}
-            connection.execute(insert(events).values(row))
-
-    def events(self, job_id: str, after: int = 0, kind: str | None = None) -> list[Event]:
-        """List what a job said, oldest first."""
-        query = select(events).where(events.c.job == job_id, events.c.id > after).order_by(events.c.id)
-        if kind:
-            query = query.where(events.c.kind == kind)
-        with self.engine.connect() as connection:
-            rows = connection.execute(query).mappings()
-            return [Event(row["id"], row["time"], row["kind"], json.loads(row["data"])) for row in rows]
-
-    def beat(self, token: str, host: str, pid: int) -> None:
-        """Write the heartbeat of a worker."""
-        with self.engine.begin() as connection:
-            found = connection.execute(update(workers).where(workers.c.token == token).values(heartbeat=time.time()))
-            if found.rowcount == 0:
-                row = {"token": token, "host": host, "pid": pid, "started": time.time(), "heartbeat": time.time()}
-                connection.execute(insert(workers).values(row))
-
-    def leave(self, token: str) -> None:
-        """Remove the heartbeat of a worker that stops."""
-        with self.engine.begin() as connection:
-            connection.execute(delete(workers).where(workers.c.token == token))
-
-    def has_worker(self) -> bool:
-        """Whether any worker's heartbeat is fresh."""
-        query = select(func.count()).where(workers.c.heartbeat > time.time() - FRESH)
-        with self.engine.connect() as connection:
-            return int(connection.execute(query).scalar_one()) > 0
 
     def _active_with(self, digest: str) -> Job | None:
-        query = select(jobs).where(jobs.c.spec_hash == digest, jobs.c.state.in_(ACTIVE))
-        with self.engine.connect() as connection:
-            row = connection.execute(query).mappings().first()
-        return None if row is None else _job(row)
-
-    def _change(self, job_id: str, condition: Any, **values: Any) -> bool:
-        with self.engine.begin() as connection:
-            changed = connection.execute(update(jobs).where(jobs.c.id == job_id, condition).values(**values))
-        return bool(changed.rowcount == 1)
+        found = self._read(select(jobs).where(jobs.c.spec_hash == digest, jobs.c.state.in_(ACTIVE)))
+        return next((job for job in found if job.state in ACTIVE), None)
 
 
-def _job(row: RowMapping) -> Job:
-    values = {name: row[name] for name in Job.__dataclass_fields__}
-    values["spec"] = json.loads(row["spec"])
-    values["result"] = json.loads(row["result"]) if row["result"] else None
-    return Job(**values)
+def _row_of(place: Path) -> dict[str, Any] | None:
+    """Read what a draft says of its job; None where it says nothing that can be understood."""
+    try:
+        said = json.loads(place.read_text(encoding="utf-8"))
+        text = json.dumps(said["spec"], sort_keys=True)
+        row = {name: str(said[name]) for name in ("kind", "title", "owner")} | {"created": float(said["created"])}
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    digest = hashlib.sha256(f"{row['kind']}:{text}".encode()).hexdigest()
+    return {**row, "id": place.parent.name[:32], "spec": text, "spec_hash": digest}

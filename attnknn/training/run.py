@@ -32,10 +32,9 @@ from attnknn.models.embedders import Embedder, single_thread
 from attnknn.training.attention import fit_votes
 from attnknn.training.defaults import default_config
 from attnknn.training.embedder import Report, never, silent, train_embedder
+from attnknn.training.look import Onlooker
 
 LIBRARIES = ("numpy", "torch", "faiss-cpu", "scikit-learn", "scipy", "safetensors")
-STRIPS = 20  # how often, at most, the neighbors of one query are looked up while training
-STRIP = 8  # how many of them
 NEIGHBORHOOD = 24  # 20 that judge an entry's trust, and some to spare for leaving duplicates out
 
 
@@ -61,38 +60,20 @@ def fit(
 
     Raises:
         UnknownDataset: No dataset of that name is registered.
+        ValueError: If the configuration is for another dataset.
     """
     dataset = load_dataset(dataset) if isinstance(dataset, str) else dataset
     config = config or default_config(dataset)
+    if config.dataset != dataset.name:
+        raise ValueError(f"config.dataset must be {dataset.name!r}, however: config.dataset={config.dataset!r}")
     parts = _split(dataset, config)
     inputs, labels = dataset.inputs[parts["fit"]], dataset.labels[parts["fit"]]
-    look = _Look(dataset, parts, max(1, config.embedder.epochs // STRIPS))
+    look = Onlooker(dataset, parts, config.embedder.epochs)
     with single_thread(), threadpool_limits(limits=1):  # on networks this small, threads cost more than they bring
         embedder = train_embedder(
             inputs, labels, dataset.n_classes, config.embedder, config.seed, report, look, remember, pause_point
         )
         return _assemble(dataset, config, embedder, report)
-
-
-class _Look:
-    """What is to be seen after an epoch: held-out accuracy, and every few epochs one query's neighbors."""
-
-    def __init__(self, dataset: Dataset, parts: dict[str, NDArray[np.intp]], every: int) -> None:
-        self.dataset, self.parts, self.every = dataset, parts, every
-        self.query = parts["test"][:1]
-
-    def __call__(self, embedder: Embedder, epoch: int) -> dict[str, Any]:
-        held_out, labels = self.parts["held_out"], self.dataset.labels
-        _, logits = embedder.embed(self.dataset.inputs[held_out])
-        seen: dict[str, Any] = {"held_out_accuracy": float(np.mean(logits.argmax(axis=1) == labels[held_out]))}
-        if epoch % self.every == 0 or epoch == 1:
-            entries = self.parts["fit"]
-            keys, _ = embedder.embed(self.dataset.inputs[entries])
-            query, _ = embedder.embed(self.dataset.inputs[self.query])
-            near = search_exact(keys, query, min(STRIP, len(keys)), self.dataset.ids[entries])
-            rows = entries[near.entries[0]]
-            seen |= {"query": str(self.dataset.ids[self.query[0]]), "neighbors": self.dataset.ids[rows].tolist()}
-        return seen
 
 
 def refit(classifier: AttnKNN, attention: AttentionConfig, report: Report = silent) -> AttnKNN:

@@ -5,29 +5,32 @@ from __future__ import annotations
 import logging
 import re
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TypeVar
 
 import streamlit as st
 
 from attnknn.errors import AttnKNNError
 
+T = TypeVar("T")
 WORD_JOINER = "\u2060"
 log = logging.getLogger("attnknn.ui")
 
 
 @contextmanager
-def explained() -> Iterator[None]:
+def explained(then_stop: bool = True) -> Iterator[None]:
     """Show a visitor's situation as its sentence, and anything unforeseen as a number to report.
 
-    A traceback goes to the log of the server, never to the page. The page stops where it was; what the
-    visitor had set stays in the controls and in the URL.
+    A traceback goes to the log of the server, never to the page. The page stops where it was, or goes on
+    after this block; what the visitor had set stays in the controls and in the URL.
     """
     try:
         yield
     except AttnKNNError as error:
         st.error(literal(str(error)), icon=":material/info:")
-        st.stop()
+        if then_stop:
+            st.stop()
     except Exception:
         number = uuid.uuid4().hex[:8]
         log.exception("unforeseen error %s", number)
@@ -36,7 +39,16 @@ def explained() -> Iterator[None]:
             "Change a setting or reload the page; nothing you set is lost.",
             icon=":material/error:",
         )
-        st.stop()
+        if then_stop:
+            st.stop()
+
+
+def or_sentence(ask: Callable[[], T]) -> T | str:
+    """Return what is asked for, or else the sentence why it cannot be had: for a list that shows the others."""
+    try:
+        return ask()
+    except AttnKNNError as error:
+        return str(error)
 
 
 def notice(sentence: str) -> None:

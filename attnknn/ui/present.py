@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from attnknn.arrays import entropy
 from attnknn.classifier import AttnKNN
+from attnknn.data.telling import most_telling
 from attnknn.evaluation.response import RACING, NoiseResponse
 from attnknn.models.attention import HEADS
 from attnknn.prediction import Prediction
@@ -79,7 +79,7 @@ class _Features:
         self.names = classifier.card["dataset"]["feature_names"]
         self.rows = {item: np.asarray(classifier.bundle.input_of(item), np.float64) for item in ids}
         inputs = classifier.bundle.arrays["entry_inputs"].astype(np.float64)
-        self.order = _most_telling(inputs, classifier.entries.labels)
+        self.order = most_telling(inputs, classifier.entries.labels)
 
     def all_of(self, item: str) -> list[Feature]:
         """Every feature of a row, in the order of the dataset."""
@@ -88,13 +88,6 @@ class _Features:
     def few_of(self, item: str) -> list[Feature]:
         """The features that tell classes apart best, as many as fit on a card."""
         return [(self.names[f], f"{self.rows[item][f]:.4g}") for f in self.order[:FEATURES_ON_A_CARD]]
-
-
-def _most_telling(inputs: NDArray[np.float64], labels: NDArray[np.integer]) -> list[int]:
-    """Order features by the variance between class means over the variance within classes."""
-    means = np.stack([inputs[labels == c].mean(axis=0) for c in np.unique(labels)])
-    within = np.mean([inputs[labels == c].var(axis=0) for c in np.unique(labels)], axis=0)
-    return [int(f) for f in np.argsort(-means.var(axis=0) / np.maximum(within, 1e-12), kind="stable")]
 
 
 def _atlas(classifier: AttnKNN, ids: list[str]) -> Atlas:

@@ -1,15 +1,20 @@
 """What every page stands in: the list of pages, and the guard that keeps a page inside the app.
 
 With a folder named `pages/`, Streamlit answers the first deep link of a fresh server by running the
-page alone, without `app.py`. The guard notices, and runs it again inside.
+page alone, without `app.py`. The guard notices, and runs it again inside. A page that is still alone
+then was started by itself (`streamlit run pages/neighbors.py`), and shows itself under the same navigation.
 """
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import streamlit as st
 
+PAGES = Path(__file__).resolve().parents[2] / "pages"
 TITLE = "Attn-KNN Explorer"
 _INSIDE = "_inside_app"
+_SENT_INSIDE = "_sent_inside_app"
 _ICON = (  # drawn here, since the tab's icon by name is fetched from a host of Google's
     '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 24 24" fill="#DF1560" stroke="#DF1560" stroke-width="1.6">'
     '<path d="M12 12 5 5M12 12l8-5M12 12l-6 7M12 12l6 7" fill="none"/>'
@@ -26,12 +31,16 @@ _STYLE = """<style>
 
 def pages() -> list[st.Page]:
     """List the pages of the top navigation, home first."""
-    return [st.Page("pages/neighbors.py", title="Neighbors", icon=":material/hub:", default=True)]
+    return [
+        st.Page(PAGES / "neighbors.py", title="Neighbors", icon=":material/hub:", default=True),
+        st.Page(PAGES / "training.py", title="Training", icon=":material/model_training:"),
+    ]
 
 
 def run() -> None:
     """Open the door: page settings, navigation, and the page that was asked for."""
     page = _navigate()
+    st.session_state.pop(_SENT_INSIDE, None)
     st.session_state[_INSIDE] = True
     page.run()
 
@@ -46,8 +55,11 @@ def headline(question: str, answer: str) -> None:
 
 def require() -> None:
     """Make sure that this page runs inside `app.py`; the first lines of every page call this."""
-    if not st.session_state.pop(_INSIDE, False):
-        _navigate()
+    if st.session_state.pop(_INSIDE, False):
+        return
+    _navigate()
+    if not st.session_state.pop(_SENT_INSIDE, False):
+        st.session_state[_SENT_INSIDE] = True
         st.rerun()
 
 

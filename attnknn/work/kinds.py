@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from attnknn.checkpoints import root_from_environment
 from attnknn.config import TrainingConfig
-from attnknn.jobs.child import Context, Work
+from attnknn.jobs.child import Work
+from attnknn.jobs.context import Context
 
 STAGES = {  # what a report calls it → what a visitor reads, and where its share of the bar begins and ends
     "embedder": ("Training the embedder", 0.02, 0.75),
@@ -16,6 +19,7 @@ STAGES = {  # what a report calls it → what a visitor reads, and where its sha
     "evaluation": ("Measuring on test", 0.95, 0.99),
     "done": ("Saving", 0.99, 0.99),
 }
+PLACE = "place"  # in the draft: the name that this job saves under, once it began to
 
 
 def train(context: Context) -> Mapping[str, Any]:
@@ -32,8 +36,30 @@ def train(context: Context) -> Mapping[str, Any]:
     config = TrainingConfig.from_dict(spec["config"])
     classifier = fit(config.dataset, config, report, context.draft, context.pause_point)
     classifier.card["command"] = spec["command"]  # type: ignore[index]
-    classifier.save(spec["name"], root_from_environment())
-    return {"checkpoint": spec["name"]}
+    context.check()
+    name = choose_place(context.draft, spec["name"], root_from_environment())
+    if name != spec["name"]:
+        context.say("log", {"line": f"{spec['name']} was taken meanwhile; saved as {name}"})
+    classifier.save(name, root_from_environment())
+    return {"checkpoint": name}
+
+
+def choose_place(draft: Path, wanted: str, root: Path) -> str:
+    """Return the name to save under: the one wanted, or with a number if another run has taken it meanwhile.
+
+    A job that died while it saved, and goes on, saves under the same name again.
+    """
+    note = draft / PLACE
+    if note.exists():
+        name = note.read_text(encoding="utf-8")
+        for half in root.glob(f".{name}.*"):
+            shutil.rmtree(half, ignore_errors=True)
+        return name
+    name, number = wanted, 2
+    while (root / name).exists():
+        name, number = f"{wanted[:60]}-{number}", number + 1
+    note.write_text(name, encoding="utf-8")
+    return name
 
 
 KINDS: dict[str, Work] = {"train": train}

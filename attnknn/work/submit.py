@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
+import time
+from pathlib import Path
 
+from attnknn.bundle import POOL
 from attnknn.checkpoints import NAME, checkpoint_names, root_from_environment
 from attnknn.config import TrainingConfig
-from attnknn.errors import SettingError
+from attnknn.data import dataset_names
+from attnknn.errors import SettingError, UnknownDataset
 from attnknn.jobs import Job, JobSettings, JobStore
 from attnknn.jobs.doorbell import Doorbell
+from attnknn.jobs.processes import has_worker_here, start_worker
+from attnknn.jobs.table import ACTIVE
 
 LIMITS: dict[str, tuple[float, float]] = {
     "epochs": (1, 500),
@@ -18,7 +25,14 @@ LIMITS: dict[str, tuple[float, float]] = {
     "dimension": (2, 512),
     "width": (4, 512),
     "learning_rate": (1e-5, 0.5),
+    "k": (1, POOL),
+    "seed": (0, 2**32 - 1),
 }
+STARTING = 15.0  # seconds that a worker may take from its start until it holds its lock
+WORKER = [sys.executable, "-m", "attnknn", "worker"]
+
+_started: dict[Path, tuple[subprocess.Popen[bytes], float]] = {}
+"""Workers that this process started, by folder: waited for when they end, and not started twice."""
 
 
 def submit_training(
@@ -26,34 +40,67 @@ def submit_training(
 ) -> Job:
     """Queue a training run, after checking its bounds on this side of the wire.
 
+    The same configuration as one that is queued, running or paused is that one, under whatever name.
+
     Raises:
+        UnknownDataset: No dataset of that name is registered.
         SettingError: A number is outside its bounds, or the name is taken or not allowed.
         JobError: The owner has too many jobs waiting.
+        StorageError: The table of jobs, or the folder of the worker, cannot be written.
     """
-    for setting, (low, high) in LIMITS.items():
-        value = getattr(config.embedder, setting)
-        if not low <= value <= high:
-            raise SettingError(setting, value, f"between {low:g} and {high:g}", "Choose a value in that range.")
-    name = name or free_name(config.dataset)
+    check_bounds(config)
+    values = config.to_dict()
+    active = [job for job in store.all(ACTIVE) if job.kind == "train"]
+    same = next((job for job in active if _plain(job.spec["config"]) == _plain(values)), None)
+    if same and name in (None, same.spec["name"]):
+        return hand_over(store, same)
+    name = name or free_name(config.dataset, store)
     if not NAME.fullmatch(name):
         raise SettingError("name", name, "lower-case letters, digits, - and _, at most 64", "Choose another name.")
     if name in checkpoint_names(root_from_environment()):
         raise SettingError("name", name, "one that no checkpoint has yet", "Choose another name.")
-    spec = {"config": config.to_dict(), "name": name, "command": command}
+    if name in {job.spec["name"] for job in active}:
+        raise SettingError("name", name, "one that no other run will save under", "Choose another name.")
+    spec = {"config": values, "name": name, "command": command}
     return hand_over(store, store.submit("train", f"{config.dataset} → {name}", spec, owner))
+
+
+def check_bounds(config: TrainingConfig) -> None:
+    """Check what a visitor may ask for.
+
+    Raises:
+        UnknownDataset: No dataset of that name is registered.
+        SettingError: A number is outside its bounds.
+    """
+    if config.dataset not in dataset_names():
+        raise UnknownDataset(config.dataset, dataset_names())
+    values = {**vars(config.embedder), "k": config.attention.k, "seed": config.seed}
+    for setting, (low, high) in LIMITS.items():
+        if not low <= values[setting] <= high:
+            raise SettingError(
+                setting, values[setting], f"between {low:g} and {high:g}", "Choose a value in that range."
+            )
 
 
 def hand_over(store: JobStore, job: Job) -> Job:
     """Ring for a queued job, and see that somebody hears it."""
     if job.state == "queued":
         Doorbell(store.settings.queue).ring(job.id)
+    if job.is_active:
         ensure_worker(store)
     return job
 
 
-def free_name(dataset: str) -> str:
-    """Return the dataset's name with the lowest number that no checkpoint has: digits-2."""
-    taken = checkpoint_names(root_from_environment())
+def free_name(dataset: str, store: JobStore | None = None) -> str:
+    """Return the dataset's name with the lowest number that no checkpoint has: digits-2.
+
+    Args:
+        dataset: Name of a dataset.
+        store: Names under which its unfinished runs will save are not free either.
+    """
+    taken = {*checkpoint_names(root_from_environment())}
+    if store:
+        taken |= {job.spec.get("name", "") for job in store.all(ACTIVE)}
     number = 2
     while f"{dataset}-{number}" in taken:
         number += 1
@@ -61,16 +108,34 @@ def free_name(dataset: str) -> str:
 
 
 def ensure_worker(store: JobStore) -> None:
-    """Start a worker on this machine, unless one is alive or ATTNKNN_WORKER=external says that others run it."""
-    if os.environ.get("ATTNKNN_WORKER") == "external" or store.has_worker():
-        return
+    """Start a worker on this machine, unless one is alive or ATTNKNN_WORKER=external says that others run it.
+
+    Cheap enough to be called whenever something waits.
+
+    Raises:
+        StorageError: The folder of the worker cannot be written.
+    """
     settings: JobSettings = store.settings
-    settings.folder.mkdir(parents=True, exist_ok=True)
-    with (settings.folder / "worker.log").open("ab") as log:
-        subprocess.Popen(
-            [sys.executable, "-m", "attnknn", "worker"],
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            start_new_session=True,
-        )
+    if os.environ.get("ATTNKNN_WORKER") == "external" or _is_starting(settings.folder):
+        return
+    if has_worker_here(settings) or store.has_worker(besides=socket.gethostname()):
+        return
+    _started[settings.folder] = start_worker(WORKER, settings), time.monotonic()
+
+
+def _is_starting(folder: Path) -> bool:
+    """Whether a worker that was started a moment ago is on its way; one that ended is waited for and forgotten."""
+    if folder not in _started:
+        return False
+    process, since = _started[folder]
+    if process.poll() is not None:
+        del _started[folder]
+        return False
+    return time.monotonic() - since < STARTING
+
+
+def _plain(values: object) -> object:
+    """Lists and tuples alike, as JSON makes them."""
+    if isinstance(values, dict):
+        return {name: _plain(value) for name, value in values.items()}
+    return [_plain(value) for value in values] if isinstance(values, list | tuple) else values

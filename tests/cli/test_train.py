@@ -13,6 +13,8 @@ import pytest
 
 from attnknn.checkpoints import open_checkpoint
 from attnknn.classifier import load
+from attnknn.cli.train import open_draft
+from attnknn.errors import CheckpointError
 from attnknn.models.attention import HEADS
 
 from .conftest import TRAIN, WITHOUT_WORKER
@@ -118,17 +120,46 @@ def test_without_torch_training_says_what_is_missing(tmp_path):
     assert len(done.stderr.splitlines()) == 1
 
 
-def test_ctrl_c_stops_with_130_a_short_line_and_nothing_half_done(tmp_path):
-    script = (
-        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); from attnknn.cli import main; main()"
-    )
-    command = [sys.executable, "-c", script, "--checkpoints", str(tmp_path), "train", "iris", "--epochs", "100000"]
+TRAIN_LISTENING = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from attnknn.training import embedder
+embedder.REMEMBER = 0.0
+from attnknn.cli import main
+main()
+"""
+"""The terminal where Ctrl-C is heard, though started from a test, and every epoch is remembered."""
+
+
+def interrupt(root, *arguments: object) -> tuple[int, str, str]:
+    """Train, press Ctrl-C once it trains, and wait for the end."""
+    command = [sys.executable, "-c", TRAIN_LISTENING, "--checkpoints", str(root), "train", *map(str, arguments)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stderr is not None
     assert process.stderr.readline().startswith("Training the embedder")
     process.send_signal(signal.SIGINT)
     stdout, stderr = process.communicate(timeout=60)
-    assert (process.returncode, stdout, stderr) == (130, "", "Stopped.\n")
+    return process.returncode, stdout, stderr
+
+
+def test_ctrl_c_stops_with_130_says_how_to_go_on_and_leaves_no_half_checkpoint(tmp_path):
+    said = interrupt(tmp_path, "iris", "--epochs", "100000")
+    assert said == (130, "", "What was trained is kept. Go on with the same command.\nStopped.\n")
+    assert [path.name for path in tmp_path.iterdir()] == [".drafts"]
+
+
+def test_the_same_command_goes_on_and_ends_with_the_same_weights(tmp_path, run_json):
+    arguments = ["iris", "--epochs", "120", *QUICK[2:]]
+    assert interrupt(tmp_path, *arguments)[0] == 130
+    again = run_json("train", *arguments, root=tmp_path)["card"]
+    whole = run_json("train", *arguments, root=tmp_path / "whole")["card"]
+    assert again["files"]["weights.safetensors"] == whole["files"]["weights.safetensors"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["iris", "whole"]
+
+
+def test_one_run_is_trained_by_one_process_at_a_time(tmp_path, iris):
+    with open_draft(iris.config, tmp_path), pytest.raises(CheckpointError, match="Another one trains this run already"):
+        open_draft(iris.config, tmp_path).__enter__()
     assert list(tmp_path.iterdir()) == []
 
 

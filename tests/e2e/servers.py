@@ -16,9 +16,9 @@ from tests.ui.apps import REPOSITORY
 
 
 @contextmanager
-def serve(**variables: str) -> Iterator[str]:
-    """Start a server, wait until it says that it is well, and give its address."""
-    address, port = "127.0.0.1", free_port()
+def serve(port: int | None = None, **variables: str) -> Iterator[str]:
+    """Start a server, on a free port or a given one, wait until it says that it is well, and give its address."""
+    address, port = "127.0.0.1", port or free_port()
     command = [sys.executable, "-m", "streamlit", "run", "app.py", "--server.headless", "true"]
     command += ["--server.port", str(port), "--server.address", address]
     environment = os.environ | variables

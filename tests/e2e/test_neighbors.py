@@ -104,6 +104,31 @@ def test_a_view_survives_a_reload_and_travels_in_a_link(page, browser, base_url)
     stranger.close()
 
 
+def test_a_choice_given_back_leaves_the_nearest_and_the_address_agrees(page):
+    ids = [one["id"] for one in load("digits").predict_items(["digits/test/25"], **SETTING).to_dict()["neighbors"]]
+    said, chosen = said_by(VIEW), page.locator('.card[aria-selected="true"] .rank')
+    visit(page, f"/{VIEW}&neighbor={quote(ids[4], safe='')}")
+    slider(page, "noise").press("ArrowRight")
+    expect(page.locator(".provenance")).not_to_contain_text("label noise 40%")
+    expect(chosen).to_have_text("5")
+    slider(page, "noise").press("ArrowLeft")
+    expect(page.locator(".provenance")).to_contain_text("label noise 40%")
+    expect_link(page, **said, neighbor=ids[4])
+    page.locator(".card").nth(4).click()
+    expect(chosen).to_have_text("1")
+    expect(page.locator(".why h2")).to_contain_text("neighbor 1 has")
+    expect(page).not_to_have_url(re.compile("neighbor="))
+    expect_link(page, **said)
+    page.locator(".card").nth(2).click()
+    expect_link(page, **said, neighbor=ids[2])
+    page.keyboard.press("Escape")
+    expect(chosen).to_have_text("1")
+    expect(page).not_to_have_url(re.compile("neighbor="))
+    page.reload()
+    settle(page)
+    expect(chosen).to_have_text("1")
+
+
 def test_another_checkpoint_shows_features_and_blames_no_link(page):
     visit(page, f"/{VIEW}&neighbor=digits%2Ftrain%2F1")
     expect(page.get_by_test_id("stAlert")).to_contain_text("neighbor must be the id of an entry that is shown")

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import f1_score
 
-from attnknn import metrics
+from attnknn import metrics, reliability
 from attnknn.classifier import AttnKNN
 from attnknn.config import LabelNoise
 from attnknn.evaluation.protocol import compare, evaluate, hits, losses, measure, summarize
@@ -47,7 +47,7 @@ def test_a_measurement_can_be_counted_again(toy: AttnKNN, vote: str):
     assert found["macro_f1"] == pytest.approx(f1_score(truth, winners, average="macro", zero_division=0))
     brier = np.mean([sum((p[c] - (c == y)) ** 2 for c in range(3)) for p, y in zip(calibrated, truth, strict=True)])
     assert found["brier"] == pytest.approx(brier)
-    assert found["ece"] == metrics.ece(calibrated, truth)
+    assert found["ece"] == reliability.ece(calibrated, truth)
     labels = prediction.ballot.around.labels.tolist()
     assert found["unanimity"] == np.mean([len({*row}) == 1 for row in labels])
     effective = prediction.effective_neighbors(vote)

@@ -115,6 +115,12 @@ def test_an_unregistered_dataset_cannot_be_trained_on(iris: AttnKNN):
         refit(stranger, QUICK_ATTENTION)
 
 
+def test_a_configuration_for_another_dataset_is_refused():
+    for dataset in ("wine", load_dataset("wine")):
+        with pytest.raises(ValueError, match=r"config\.dataset must be 'wine', however: .*'iris'"):
+            fit(dataset, TINY)
+
+
 def test_the_card_says_what_it_is_and_how_it_was_made(iris: AttnKNN):
     card, dataset = iris.card, load_dataset("iris")
     assert TrainingConfig.from_dict(card["config"]) == QUICK

@@ -33,7 +33,11 @@ def test_the_offered_neighbor_holds_until_somebody_chooses():
     data = {**make_board(), "selected": "train/3"}
     assert run(data) == "chosen: train/3"
     assert run(data, {"neighbor": "train/5"}) == "chosen: train/5"
-    assert run(data, {"neighbor": None}) == "chosen: None"
+
+
+def test_a_choice_given_back_leaves_the_nearest_whatever_is_offered():
+    for offered in (None, "train/3", "train/9"):
+        assert run({**make_board(), "selected": offered}, {"neighbor": None}) == "chosen: train/0"
 
 
 def test_a_choice_that_is_not_shown_gives_way():

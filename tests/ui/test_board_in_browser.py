@@ -110,6 +110,18 @@ def test_a_click_chooses_and_a_second_gives_back(drawn):
     assert page.locator(".card.hot .rank").all_inner_texts() == ["3"]
     page.locator(".card").nth(2).click()
     assert page.evaluate("sent") == [["neighbor", "train/2"], ["neighbor", None]]
+    assert_nearest_is_shown(page)
+    drawn({**make_board(), "selected": "train/2"})  # an answer to the first click, late
+    assert_nearest_is_shown(page)
+    drawn({**make_board(), "selected": "train/0"})
+    assert_nearest_is_shown(page)
+
+
+def assert_nearest_is_shown(page):
+    assert page.locator('[aria-selected="true"] .rank').all_inner_texts() == ["1"]
+    assert page.locator('.cards [tabindex="0"] .rank').all_inner_texts() == ["1"]
+    assert page.locator(".card.hot .rank").all_inner_texts() == ["1"]
+    assert "neighbor 1 has" in page.locator(".why h2").text_content()
 
 
 def test_the_keyboard_does_what_the_pointer_does(drawn):
@@ -127,6 +139,7 @@ def test_the_keyboard_does_what_the_pointer_does(drawn):
     assert page.locator(".card.hot .rank").inner_text() == "16"
     page.keyboard.press("Escape")
     assert page.evaluate("sent")[-1] == ["neighbor", None]
+    assert_nearest_is_shown(page)
 
 
 def test_a_late_answer_does_not_undo_a_newer_choice(drawn):

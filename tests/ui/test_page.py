@@ -10,6 +10,7 @@ from functools import lru_cache
 
 import pandas as pd
 import pytest
+from streamlit.testing.v1 import AppTest
 from typer.testing import CliRunner
 
 import attnknn
@@ -221,6 +222,13 @@ def test_spellings_of_a_usable_value_get_no_complaint():
     app = open_app(k="+5", noise="3e-1", seed="007", temperature="1")
     assert not app.warning
     assert_shows(app, predict(k=5, noise=LabelNoise("symmetric", 0.3, seed=7)))
+
+
+def test_a_page_that_is_started_by_itself_shows_itself():
+    app = checked(AppTest.from_file(REPOSITORY / "pages" / "neighbors.py", default_timeout=60).run())
+    assert len(board(app)["neighbors"]) == 16
+    app.slider(key="k").set_value(5)
+    assert len(board(checked(app.run()))["neighbors"]) == 5
 
 
 def test_names_that_nobody_knows_are_left_alone():

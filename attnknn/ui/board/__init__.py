@@ -182,7 +182,8 @@ def draw_board(data: BoardData, key: str) -> str | None:
     """Draw the board and return the neighbor that is chosen on it.
 
     A choice holds while the chosen neighbor is among those shown. Until somebody chooses, and
-    where the chosen one is not shown, `data["selected"]` holds.
+    where the chosen one is not shown, `data["selected"]` holds. A choice that was given back leaves
+    the nearest.
 
     Args:
         data: What to draw; see `BoardData`.
@@ -191,7 +192,7 @@ def draw_board(data: BoardData, key: str) -> str | None:
     Returns:
         Id of the chosen neighbor, or None.
     """
-    shown = {neighbor["id"] for neighbor in data["neighbors"]}
+    shown = [neighbor["id"] for neighbor in data["neighbors"]]
     selected = _selected(st.session_state.get(key), data["selected"], shown)
     _mount(key=key, data=_pack({**data, "selected": selected}), on_neighbor_change=lambda: None)
     return selected
@@ -202,9 +203,11 @@ def _pack(data: BoardData) -> bytes:
     return json.dumps(data, ensure_ascii=False, separators=(",", ":")).encode("utf-8")
 
 
-def _selected(state: Any, offered: str | None, shown: set[str]) -> str | None:
+def _selected(state: Any, offered: str | None, shown: list[str]) -> str | None:
     if isinstance(state, Mapping) and "neighbor" in state:
         chosen = cast("str | None", state["neighbor"])
-        if chosen is None or chosen in shown:
+        if chosen is None:
+            return shown[0]
+        if chosen in shown:
             return chosen
     return offered if offered in shown else None

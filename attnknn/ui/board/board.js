@@ -122,13 +122,14 @@ function rest(view) {
   if (chosen >= 0 && chosen !== view.hot) mark(view, chosen)
 }
 
+// Choose a neighbor; choosing it again gives the choice back, and the nearest is shown, as at first.
 function select(view, j) {
   const { id } = view.data.neighbors[j]
-  view.selected = view.selected === id ? null : id
-  view.awaited = view.selected
+  const isBack = view.selected === id
+  view.selected = view.awaited = isBack ? view.data.neighbors[0].id : id
   markSelected(view)
-  mark(view, j)
-  view.choose(view.selected)
+  mark(view, isBack ? 0 : j)
+  view.choose(isBack ? null : id)
 }
 
 function markSelected(view) {
@@ -148,7 +149,7 @@ function steer(view, event) {
   const across = getComputedStyle(view.cards).gridTemplateColumns.split(" ").length
   const steps = { ArrowLeft: j - 1, ArrowRight: j + 1, ArrowUp: j - across, ArrowDown: j + across, Home: 0, End: last }
   if (event.key === "Enter" || event.key === " ") select(view, j)
-  else if (event.key === "Escape" && view.selected !== null) select(view, indexOf(view, view.selected))
+  else if (event.key === "Escape" && indexOf(view, view.selected) >= 0) select(view, indexOf(view, view.selected))
   else if (event.key in steps) focusCard(view, clamp(steps[event.key], 0, last))
   else return
   event.preventDefault()

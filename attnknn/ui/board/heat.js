@@ -31,7 +31,7 @@ function drawHeatHeader(row, neighbors) {
   const last = cells[neighbors.length + 2]
   last.removeAttribute("data-j")
   say(last, "none")
-  set(last, "title", "none of these: weight that goes to all classes alike")
+  set(last, "title", "none of these: weight that goes to every class in its share of the bank's observed labels")
   for (let i = 0; i < cells.length; i++) set(cells[i], "data-part", headerPart(i, cells.length))
 }
 

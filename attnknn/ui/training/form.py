@@ -1,0 +1,209 @@
+"""What to train, how long it will take, and Start."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
+from typing import Any
+
+import streamlit as st
+
+from attnknn.config import AttentionConfig, EmbedderConfig, TrainingConfig
+from attnknn.data import DatasetDescription, describe_datasets
+from attnknn.errors import SettingError
+from attnknn.jobs import Job
+from attnknn.models.attention import HEADS
+from attnknn.training.defaults import default_config
+from attnknn.ui import state
+from attnknn.ui.display import explained, literal, notice
+from attnknn.ui.training import table, views
+from attnknn.ui.training.estimate import Estimate, Timing, estimate, n_items, time_run
+from attnknn.work.submit import LIMITS, free_name, submit_training
+
+BUDGETS = {"quick": 0.25, "usual": 1.0, "thorough": 3.0}
+"""Names of budgets, and how many times the usual epochs each has."""
+
+TITLES = {"cnn": "small convolutional network", "mlp": "small network for rows"}
+TIMED = 8  # finished runs that an estimate rests on, at most
+HELD_OUT = (10, 40)  # percent
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What the form says."""
+
+    description: DatasetDescription
+    config: TrainingConfig
+    name: str
+
+
+def choose() -> Choice:
+    """Let the visitor choose what to train; every control starts with what suits the data."""
+    description = _choose_data()
+    usual = default_config(description)
+    epochs = _choose_budget(usual.embedder.epochs)
+    heads = st.pills(
+        "Heads of the attention",
+        list(HEADS),
+        selection_mode="multi",
+        default=list(usual.attention.heads),
+        key="heads",
+        help="Each head is a complete vote. " + ". ".join(f"**{name}** {head.why}" for name, head in HEADS.items()),
+    )
+    row = st.container(horizontal=True, gap="xsmall", key="numbers_of_a_run")
+    k = row.number_input("Neighbors k", 1, state.LARGEST_K, usual.attention.k, key="fit_k", help="Who votes.")
+    seed = row.number_input("Seed", 0, state.LARGEST_SEED, 0, key="fit_seed", help="Of the split and the weights.")
+    held_out = row.number_input(
+        "Held out, %",
+        *HELD_OUT,
+        round(100 * usual.held_out),
+        5,
+        key="held_out",
+        help="Share of the training items that the embedder never sees. The votes are fitted on them.",
+    )
+    embedder = _choose_embedder(replace(usual.embedder, epochs=epochs))
+    attention = AttentionConfig(heads=tuple(heads), k=int(k))
+    config = TrainingConfig(description.name, int(seed), held_out / 100, embedder, attention)
+    name = st.text_input(
+        "Name of the checkpoint",
+        key="name",
+        max_chars=64,
+        placeholder=_new_name(config),
+        help="Lower-case letters, digits, - and _. Left empty, it gets the name shown.",
+    )
+    return Choice(description, config, name.strip())
+
+
+def offer_start(choice: Choice) -> None:
+    """Say how long it will take, and start it where it can be done."""
+    if not can_train():
+        st.info(
+            "Training needs PyTorch, which is not installed here. Checkpoints can be explored, compared and imported "
+            "without it. To train here: `pip install -r requirements.txt`.",
+            icon=":material/info:",
+        )
+        return
+    st.caption(_expect(choice).sentence())
+    if st.button("Start", type="primary", icon=":material/play_arrow:", key="start", width="stretch"):
+        with explained(then_stop=False):
+            job = start(choice)
+            st.query_params["job"] = job.id
+            views.show_next("now")
+            st.rerun()
+
+
+def can_train() -> bool:
+    """Whether a worker with PyTorch can be had: on this machine, or run by others."""
+    return os.environ.get("ATTNKNN_WORKER") == "external" or find_spec("torch") is not None
+
+
+def start(choice: Choice) -> Job:
+    """Queue a run; the same settings as one that is active are that one.
+
+    Raises:
+        SettingError: No head was chosen, a number is out of its bounds, or the name is taken.
+        JobError: This visitor has too many jobs waiting.
+        StorageError: The table of jobs cannot be written.
+    """
+    config = choice.config
+    if not config.attention.heads:
+        raise SettingError("Heads", "none", f"at least one of {', '.join(HEADS)}", "Choose one.")
+    command = command_line(config, choice.name or _new_name(config))
+    job = table.read(lambda store: submit_training(store, config, choice.name or None, table.owner(), command))
+    table.changed()
+    return job
+
+
+def command_line(config: TrainingConfig, name: str) -> str:
+    """Write the command that makes a checkpoint again; empty where the terminal has no option for a choice.
+
+    Example:
+        >>> command_line(TrainingConfig("digits", 3), "second")
+        'python -m attnknn train digits --name second --seed 3 --epochs 40 --k 16 --heads trusted,typical'
+    """
+    (description,) = (one for one in describe_datasets() if one.name == config.dataset)
+    usual = default_config(description, config.seed)
+    embedder = replace(usual.embedder, epochs=config.embedder.epochs)
+    attention = replace(usual.attention, heads=config.attention.heads, k=config.attention.k)
+    if replace(usual, embedder=embedder, attention=attention) != config:
+        return ""
+    options = {"--name": name, "--seed": config.seed, "--epochs": embedder.epochs, "--k": attention.k}
+    options |= {"--heads": ",".join(attention.heads)}
+    words = [str(word) for option in options.items() for word in option]
+    return shlex.join(["python", "-m", "attnknn", "train", config.dataset, *words])
+
+
+def _choose_data() -> DatasetDescription:
+    known = {one.name: one for one in describe_datasets()}
+    asked = st.query_params.get("data")
+    if asked is not None and asked not in known:
+        notice(f"data must be one of {', '.join(known)}; the link says data={state.shorten(asked)}.")
+    one = known[st.selectbox("Data", list(known), key="data", bind="query-params")]
+    facts = f"{one.n_items:,} items, {one.n_classes} classes, {one.kind}"
+    st.caption(f"{literal(one.title)} · {facts} · {literal(one.licence)}")
+    return one
+
+
+def _choose_budget(usual: int) -> int:
+    asked = st.query_params.get("budget")
+    if asked is not None and asked not in BUDGETS:
+        notice(f"budget must be one of {', '.join(BUDGETS)}; the link says budget={state.shorten(asked)}.")
+    budget = st.segmented_control(
+        "Budget",
+        list(BUDGETS),
+        default="usual",
+        required=True,
+        key="budget",
+        bind="query-params",
+        help="How many epochs: passes over the training items.",
+        width="stretch",
+    )
+    epochs = max(1, round(BUDGETS[str(budget)] * usual))
+    st.caption(f"{epochs} epochs")
+    return epochs
+
+
+def _choose_embedder(usual: EmbedderConfig) -> EmbedderConfig:
+    """Offer what shapes the embedder; keys carry its kind, so that each kind starts with what suits it."""
+    with st.expander(f"Embedder: {TITLES[usual.kind]}", icon=":material/tune:", key="embedder"):
+        left, right = st.columns(2)
+
+        def number(place: Any, setting: str, title: str, step: float, why: str, form: str = "%d") -> Any:
+            low, high = LIMITS[setting]
+            value, kind = getattr(usual, setting), type(getattr(usual, setting))
+            key = f"{usual.kind}_{setting}"
+            return place.number_input(title, kind(low), kind(high), value, kind(step), form, key=key, help=why)
+
+        return replace(
+            usual,
+            dimension=number(left, "dimension", "Dimension", 8, "Length of an embedding."),
+            width=number(right, "width", "Width", 8, "Channels of the first layer, or units of a hidden one."),
+            batch_size=number(left, "batch_size", "Batch size", 16, "Items per step."),
+            learning_rate=number(right, "learning_rate", "Learning rate", 1e-3, "At its peak.", "%.4f"),
+            dropout=st.slider(
+                "Dropout", 0.0, 0.7, usual.dropout, 0.05, key=f"{usual.kind}_dropout", help="Share of units silenced."
+            ),
+        )
+
+
+def _expect(choice: Choice) -> Estimate:
+    done = [job for job in table.all_jobs() if job.state == "done" and job.kind == "train"]
+    timings = [timing for job in done[: 4 * TIMED] if (timing := _time(job.id)) is not None]
+    return estimate(choice.config, n_items(choice.description, choice.config), timings[:TIMED])
+
+
+@st.cache_data(max_entries=128, show_spinner=False)
+def _time(job_id: str) -> Timing | None:
+    """Time a finished run; it never changes any more."""
+    job = table.read(lambda store: store.get(job_id))
+    config = TrainingConfig.from_dict(job.spec["config"])
+    known = {one.name: one for one in describe_datasets()}
+    if config.dataset not in known:
+        return None
+    return time_run(job, table.events_of(job), n_items(known[config.dataset], config))
+
+
+def _new_name(config: TrainingConfig) -> str:
+    return table.read(lambda store: free_name(config.dataset, store))

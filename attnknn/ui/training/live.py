@@ -1,0 +1,106 @@
+"""What runs now. One fragment looks at the table again, as long as something there may change by itself."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from attnknn.errors import UnknownJob
+from attnknn.jobs import Job
+from attnknn.ui import state
+from attnknn.ui.display import explained, notice
+from attnknn.ui.training import table
+from attnknn.ui.training.run import draw_row, draw_run
+from attnknn.work.submit import ensure_worker
+
+WHEN_ASKED = 0.4  # seconds between two looks, while a run has not yet done what it was asked
+WHEN_ACTIVE = 1.0
+WHEN_PAUSED = 5.0
+SEEN_TO = 2.0  # seconds between two looks for a worker
+
+STYLE = """<style>
+[class*="st-key-run_"] > div:first-child { min-height: 2.6rem; }
+.st-key-strip_place_image { min-height: 172px; }
+.st-key-strip_place_table { min-height: 300px; }
+.st-key-numbers_of_a_run > * { flex: 1 1 96px; min-width: 96px; }
+[data-testid="stProgress"] [role="progressbar"] > div { background: color-mix(in srgb, currentColor 12%, transparent); }
+</style>"""
+
+Signature = tuple[tuple[str, str], ...]
+
+
+def watch(is_shown: bool) -> None:
+    """Draw what runs, and keep watching it; the whole page is drawn again when a job changes its state.
+
+    Args:
+        is_shown: Whether runs are drawn; if not, they are only watched, so that lists stay true.
+    """
+    st.html(STYLE)
+    moved_aside = table.store().notice
+    if moved_aside:
+        notice(moved_aside)
+    jobs = table.all_jobs()
+    _check_link(jobs)
+    st.fragment(_look, run_every=_pace(jobs))(is_shown, _sign(jobs))
+
+
+def _look(is_shown: bool, before: Signature) -> None:
+    with explained():
+        jobs = table.all_jobs()
+        if _sign(jobs) != before:
+            st.rerun()
+        if any(job.is_active for job in jobs):
+            _see_to_a_worker(table.store().settings.database)
+        if is_shown:
+            _draw(jobs)
+
+
+def _draw(jobs: list[Job]) -> None:
+    focus = _in_focus(jobs)
+    if focus is None:
+        with st.container(border=True, key="nothing_runs"):
+            st.markdown("**Nothing runs.**")
+            st.caption(
+                "Choose data and press Start: the curves grow here, and you see who becomes a neighbor of whom. "
+                "A run goes on when you close this page, and everybody who opens it sees the same."
+            )
+        return
+    if focus.is_active:
+        st.query_params["job"] = focus.id
+    draw_run(focus)
+    for job in reversed(jobs):
+        if job.id != focus.id and (job.is_active or job.state == "paused"):
+            draw_row(job)
+
+
+def _in_focus(jobs: list[Job]) -> Job | None:
+    """Return the job that the link names, or else the one that runs, waits or rests."""
+    asked = st.query_params.get("job")
+    named = [job for job in jobs if job.id == asked]
+    by_state = [job for wanted in ("running", "queued", "paused") for job in reversed(jobs) if job.state == wanted]
+    return next(iter(named + by_state), None)
+
+
+def _check_link(jobs: list[Job]) -> None:
+    asked = st.query_params.get("job")
+    if asked is not None and asked not in {job.id for job in jobs}:
+        notice(str(UnknownJob(state.shorten(asked))))
+
+
+def _pace(jobs: list[Job]) -> float | None:
+    if not table.is_polling():
+        return None
+    if any(job.is_active and job.wish for job in jobs):
+        return WHEN_ASKED
+    if any(job.is_active for job in jobs):
+        return WHEN_ACTIVE
+    return WHEN_PAUSED if any(job.state == "paused" for job in jobs) else None
+
+
+def _sign(jobs: list[Job]) -> Signature:
+    return tuple((job.id, job.status) for job in jobs)
+
+
+@st.cache_data(ttl=SEEN_TO, max_entries=4, show_spinner=False)
+def _see_to_a_worker(database: str) -> None:
+    """Start a worker where a job waits for one: the last may have been killed."""
+    ensure_worker(table.store())

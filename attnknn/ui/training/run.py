@@ -1,0 +1,142 @@
+"""One run in full: its state, its progress, its curves, one query's neighbors, and what can be done about it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from attnknn.jobs import Event, Job, JobStore
+from attnknn.ui.display import explained, literal
+from attnknn.ui.strip import draw_strip
+from attnknn.ui.training import story, table
+from attnknn.ui.training.cards import offer_opening
+from attnknn.work.submit import hand_over
+
+BADGES: dict[str, tuple[str, Any]] = {
+    "queued": (":material/hourglass_empty:", "gray"),
+    "running": (":material/play_arrow:", "blue"),
+    "pausing": (":material/pause:", "orange"),
+    "paused": (":material/pause:", "orange"),
+    "cancelling": (":material/stop:", "orange"),
+    "cancelled": (":material/stop:", "gray"),
+    "done": (":material/check:", "green"),
+    "failed": (":material/error:", "red"),
+}
+CHART = {"displayModeBar": False, "responsive": True}
+
+
+def draw_run(job: Job) -> None:
+    """Draw everything about one run. Its parts have their places from the beginning, so that nothing moves."""
+    events = table.events_of(job)
+    with st.container(border=True, key=f"run_{job.id}"):
+        head = st.container(horizontal=True, vertical_alignment="center", gap="small")
+        _name(job, head)
+        offer_verbs(job, head)
+        if job.result:
+            offer_opening(str(job.result.get("checkpoint")), head)
+        st.progress(job.progress, text=progress_line(job, events))
+        if job.error:
+            st.error(literal(job.error), icon=":material/error:")
+        _draw_curves(job, events)
+        _draw_neighbors(job, events)
+        st.caption(settings_line(job))
+
+
+def draw_row(job: Job) -> None:
+    """Draw one run in a line."""
+    with st.container(border=True, key=f"row_{job.id}"):
+        head = st.container(horizontal=True, vertical_alignment="center", gap="small")
+        _name(job, head)
+        if head.button("Watch", key=f"watch_{job.id}", icon=":material/visibility:", type="tertiary"):
+            st.query_params["job"] = job.id
+            st.rerun()
+        offer_verbs(job, head)
+        st.progress(job.progress, text=progress_line(job, []))
+
+
+def offer_verbs(job: Job, place: DeltaGenerator) -> None:
+    """Offer what can be done about a job in its state; it is in the table before the page is drawn again."""
+    if job.state in ("queued", "running"):
+        _verb(place, job, "pause", ":material/pause:", lambda store: store.wish(job.id, "pause"), bool(job.wish))
+    if job.state in ("paused", "failed"):
+        _verb(place, job, "resume", ":material/play_arrow:", lambda store: hand_over(store, store.resume(job.id)))
+    if job.state in ("queued", "running", "paused"):
+        is_asked = job.wish == "cancel"
+        _verb(place, job, "cancel", ":material/close:", lambda store: store.wish(job.id, "cancel"), is_asked)
+
+
+def progress_line(job: Job, events: list[Event]) -> str:
+    """Say in a line how far a job is, and how long it will go on.
+
+    Example:
+        >>> from types import SimpleNamespace
+        >>> row = dict(status="done", state="done", started=0.0, ended=75.0)
+        >>> progress_line(SimpleNamespace(**row), [])
+        'done in 1 min 15 s'
+    """
+    if job.state == "done":
+        return f"done in {story.write_duration((job.ended or 0) - (job.started or 0))}"
+    if job.state == "queued":
+        before = table.place_in_queue(job)
+        return "starting" if before == 0 else f"waiting; {before} {'job goes' if before == 1 else 'jobs go'} first"
+    if job.state != "running":
+        return f"{job.status} at {job.progress:.0%}"
+    if job.wish:
+        return f"{job.status} after this step"
+    done = len(story.curve_table(events)["epoch"])
+    is_counting = done and job.stage == story.TRAINING
+    words = [f"Epoch {done} of {story.n_epochs(job)}" if is_counting else literal(job.stage or "Starting")]
+    left = story.time_left(job, events)
+    return " · ".join([*words, *([story.write_left(left)] if left is not None else [])])
+
+
+def settings_line(job: Job) -> str:
+    """Say what a job was asked to do."""
+    config = job.spec.get("config", {})
+    embedder, attention = config.get("embedder", {}), config.get("attention", {})
+    words = [f"{embedder.get('epochs')} epochs", f"seed {config.get('seed')}", f"k {attention.get('k')}"]
+    words += ["heads " + ", ".join(attention.get("heads", ())), f"held out {config.get('held_out', 0):.0%}"]
+    words += [f"attempt {job.attempt}"] if job.attempt > 1 else []
+    return literal(" · ".join(words) + f" · job {job.id[:8]}")
+
+
+def _name(job: Job, place: DeltaGenerator) -> None:
+    icon, color = BADGES.get(job.status, (":material/help:", "gray"))
+    place.markdown(f"**{literal(job.title)}**", width="content")
+    place.badge(job.status, icon=icon, color=color)
+    place.space("stretch")
+
+
+def _verb(
+    place: DeltaGenerator, job: Job, verb: str, icon: str, act: Callable[[JobStore], Any], is_asked: bool = False
+) -> None:
+    if place.button(verb.capitalize(), key=f"{verb}_{job.id}", icon=icon, disabled=is_asked):
+        with explained(then_stop=False):
+            table.read(act)
+            table.changed()
+            st.rerun()
+
+
+def _draw_curves(job: Job, events: list[Event]) -> None:
+    from attnknn.plots import curves
+
+    numbers = story.curve_table(events)
+    places = st.columns(2)
+    for place, curve in zip(places, (curves.LOSS, curves.HELD_OUT), strict=True):
+        figure = curves.training_curve(numbers, curve, story.n_epochs(job))
+        with place.container(key=f"{curve.column}_{job.id}", height=curves.HEIGHT + 8, border=False):
+            alt = curves.describe(numbers, curve) if not job.is_active else curve.title
+            st.plotly_chart(figure, key=f"curve_{curve.column}_{job.id}", config=CHART, alt=alt)
+
+
+def _draw_neighbors(job: Job, events: list[Event]) -> None:
+    kind = "image" if job.spec.get("config", {}).get("embedder", {}).get("kind") == "cnn" else "table"
+    with st.container(key=f"strip_place_{kind}"):
+        looks = story.strip(events)
+        if looks is not None:
+            draw_strip(looks, key=f"strip_{job.id}")
+        elif job.is_active:
+            st.caption("After the first epoch: one query, and who its nearest entries are.")

@@ -1,0 +1,74 @@
+"""A bench of its own for every test: tables, a queue, a folder, and workers that count."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from attnknn.jobs import JobSettings
+from tests.jobs import services
+from tests.jobs.bench import Bench
+
+BACKENDS = ("sqlite", "postgresql", "postgresql+redis")
+QUICK = {"lease": 1.5, "heartbeat": 0.2, "grace": 0.4, "idle": 30.0, "attempts": 3}
+
+
+@pytest.fixture(scope="session")
+def postgresql() -> Iterator[str]:
+    with services.PostgreSQL() as server:
+        yield server.url
+
+
+@pytest.fixture(scope="session")
+def redis() -> Iterator[str]:
+    with services.redis() as url:
+        yield url
+
+
+@pytest.fixture
+def make_settings(tmp_path: Path, request: pytest.FixtureRequest) -> Callable[[str], JobSettings]:
+    """Settings with little patience, on one of BACKENDS."""
+
+    def make(backend: str) -> JobSettings:
+        folder = tmp_path / "jobs"
+        if backend == "sqlite":
+            return JobSettings(folder, f"sqlite:///{folder / 'jobs.db'}", f"sqlite:///{folder / 'queue.db'}", **QUICK)
+        server = request.getfixturevalue("postgresql")
+        database = f"{server}/{new_database(server)}"
+        queue = empty(request.getfixturevalue("redis")) if backend.endswith("redis") else database
+        return JobSettings(folder, database, queue, **QUICK)
+
+    return make
+
+
+@pytest.fixture
+def bench(make_settings) -> Iterator[Bench]:
+    """A bench on SQLite files, as they are by default."""
+    with Bench(make_settings("sqlite")) as one:
+        yield one
+
+
+@pytest.fixture(params=BACKENDS)
+def any_bench(request, make_settings) -> Iterator[Bench]:
+    """A bench on each kind of table and queue in turn."""
+    with Bench(make_settings(request.param)) as one:
+        yield one
+
+
+def new_database(server: str) -> str:
+    """Empty the one database of the tests, which is quicker than making another."""
+    import psycopg
+
+    with psycopg.connect(f"{server}/postgres", autocommit=True) as connection:
+        connection.execute("DROP SCHEMA public CASCADE")
+        connection.execute("CREATE SCHEMA public")
+    return "postgres"
+
+
+def empty(url: str) -> str:
+    import redis
+
+    redis.Redis.from_url(url).flushall()
+    return url
