@@ -50,6 +50,17 @@ def bench(make_settings) -> Iterator[Bench]:
         yield one
 
 
+@pytest.fixture(scope="module")
+def busy(tmp_path_factory) -> Iterator[Bench]:
+    """A bench whose worker is there already, for tests that do it no harm."""
+    folder = tmp_path_factory.mktemp("busy")
+    with Bench(
+        JobSettings(folder, f"sqlite:///{folder / 'jobs.db'}", f"sqlite:///{folder / 'queue.db'}", **QUICK)
+    ) as one:
+        one.start()
+        yield one
+
+
 @pytest.fixture(params=BACKENDS)
 def any_bench(request, make_settings) -> Iterator[Bench]:
     """A bench on each kind of table and queue in turn."""

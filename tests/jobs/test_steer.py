@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 
 from attnknn.errors import JobError
@@ -39,15 +40,14 @@ def test_a_running_job_is_cancelled_and_its_draft_is_dropped(any_bench):
 
 
 @pytest.mark.parametrize("trouble", ["hear_nothing", "refuse_to_go"])
-def test_a_child_that_does_not_listen_is_terminated_and_then_killed(bench, trouble):
-    bench.start()
-    job = bench.submit(10, trouble=trouble, at=3)
-    pid = bench.wait_for_number(job, 2).pid
+def test_a_child_that_does_not_listen_is_terminated_and_then_killed(busy, trouble):
+    job = busy.submit(10, trouble=trouble, at=3)
+    pid = busy.wait_for_number(job, 2).pid
     time.sleep(0.3)
     begun = time.monotonic()
-    bench.store.wish(job.id, "cancel")
-    bench.wait_for(job, "cancelled")
-    assert time.monotonic() - begun < 5 * bench.settings.grace + 1
+    busy.store.wish(job.id, "cancel")
+    busy.wait_for(job, "cancelled")
+    assert time.monotonic() - begun < 5 * busy.settings.grace + 1
     assert not is_alive(pid)
 
 
@@ -75,38 +75,34 @@ def test_a_wish_about_a_job_whose_worker_is_dead_comes_true(bench, wish, state):
         ("lose_folder", "cannot be written. What was done is kept."),
     ],
 )
-def test_a_job_that_fails_says_why_and_keeps_what_it_did(bench, trouble, sentence):
-    bench.start()
-    job = bench.submit(10, trouble=trouble, at=4)
-    job = bench.wait_for(job, "failed")
+def test_a_job_that_fails_says_why_and_keeps_what_it_did(busy, trouble, sentence):
+    job = busy.submit(10, trouble=trouble, at=4)
+    job = busy.wait_for(job, "failed")
     assert sentence in job.error
     assert "secret" not in job.error
-    assert (bench.settings.draft(job.id) / "count").read_text() == "3"
+    assert (busy.settings.draft(job.id) / "count").read_text() == "3"
     assert job.attempt == (3 if "interrupted" in job.error else 1)
 
 
-def test_a_job_that_failed_is_resumed_where_it_was(bench):
-    bench.start()
-    job = bench.wait_for(bench.submit(8, trouble="refuse", at=4), "failed")
-    (bench.settings.draft(job.id) / "count").write_text("4")  # past the trouble
-    bench.store.resume(job.id)
-    job = bench.wait_for(job, "done")
+def test_a_job_that_failed_is_resumed_where_it_was(busy):
+    job = busy.wait_for(busy.submit(8, trouble="refuse", at=4), "failed")
+    (busy.settings.draft(job.id) / "count").write_text("4")  # past the trouble
+    busy.store.resume(job.id)
+    job = busy.wait_for(job, "done")
     assert (job.result, job.error) == ({"count": 8}, None)
 
 
-def test_a_kind_that_nobody_knows_is_a_sentence(bench):
-    bench.start()
-    job = bench.store.submit("dance", "Dancing", {})
-    assert "A job must be one of: count. This one is dance." in bench.wait_for(job, "failed").error
+def test_a_kind_that_nobody_knows_is_a_sentence(busy):
+    job = busy.store.submit("dance", "Dancing", {})
+    assert "A job must be one of: count. This one is dance." in busy.wait_for(job, "failed").error
 
 
-def test_one_worker_per_machine(bench):
-    bench.start()
-    job = bench.submit(to=30, rest=0.05)
-    bench.wait_for_number(job, 1)
-    second = bench.start()
+def test_one_worker_per_machine(busy):
+    job = busy.submit(to=30, rest=0.05)
+    busy.wait_for_number(job, 1)
+    second = busy.start()
     assert second.wait(20) == 7
-    assert bench.store.get(job.id).attempt == 1
+    assert busy.store.get(job.id).attempt == 1
 
 
 def test_a_worker_without_work_leaves(bench):
@@ -115,43 +111,38 @@ def test_a_worker_without_work_leaves(bench):
     assert not bench.store.has_worker()
 
 
-def test_a_job_is_done_without_a_ring(bench):
-    bench.start()
-    wait_until(bench.store.has_worker, "a worker is there")
-    job = bench.store.submit("count", "Counting", {"to": 3})
-    bench.wait_for(job, "done")
+def test_a_job_is_done_without_a_ring(busy):
+    job = busy.store.submit("count", "Counting", {"to": 3})
+    busy.wait_for(job, "done")
 
 
-def test_a_child_is_nicer_than_its_worker_and_has_one_thread(bench):
-    import psutil
-
-    worker = bench.start()
-    job = bench.submit(**LONG)
-    child = psutil.Process(bench.wait_for_number(job, 1).pid)
-    assert child.nice() > psutil.Process(worker.pid).nice()
+def test_a_child_is_nicer_than_its_worker_and_has_one_thread(busy):
+    job = busy.submit(**LONG)
+    child = psutil.Process(busy.wait_for_number(job, 1).pid)
+    assert child.nice() > psutil.Process(busy.processes[0].pid).nice()
     assert child.environ()["OMP_NUM_THREADS"] == "1"
+    busy.store.wish(job.id, "cancel")
 
 
-def test_progress_is_written_at_most_four_times_a_second(bench):
-    bench.start()
-    job = bench.submit(to=300, rest=0.005)
-    bench.wait_for_number(job, 1)
+def test_progress_is_written_at_most_four_times_a_second(busy):
+    job = busy.submit(to=300, rest=0.005)
+    busy.wait_for_number(job, 1)
     seen, begun = set(), time.monotonic()
-    while (now := bench.store.get(job.id)).state == "running":
+    while (now := busy.store.get(job.id)).state == "running":
         seen.add(now.progress)
         time.sleep(0.01)
     assert len(seen) <= 4 * (time.monotonic() - begun) + 3
-    assert bench.numbers(job) == list(range(1, 301))
+    assert busy.numbers(job) == list(range(1, 301))
 
 
-def test_resuming_what_runs_is_refused_and_takes_a_pause_back(bench):
-    bench.start()
-    job = bench.submit(10, trouble="hear_nothing", at=3)
-    bench.wait_for_number(job, 2)
+def test_resuming_what_runs_is_refused_and_takes_a_pause_back(busy):
+    job = busy.submit(10, trouble="hear_nothing", at=3)
+    busy.wait_for_number(job, 2)
     with pytest.raises(JobError, match=r"This one is running\. It runs already"):
-        bench.store.resume(job.id)
-    assert bench.store.wish(job.id, "pause").status == "pausing"
-    assert bench.store.resume(job.id).status == "running"
+        busy.store.resume(job.id)
+    assert busy.store.wish(job.id, "pause").status == "pausing"
+    assert busy.store.resume(job.id).status == "running"
+    busy.store.wish(job.id, "cancel")
 
 
 def test_the_drafts_of_what_ended_are_swept_and_unknown_ones_are_kept(bench):
