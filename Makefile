@@ -4,10 +4,10 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: help setup app test lint format bench
+.PHONY: help setup app test test-slow lint format bench
 
 help:  ## Say what there is.
-	@grep -E '^[a-z]+:.*##' Makefile | sed 's/:.*##/ —/'
+	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*##/ —/'
 
 setup: $(VENV)/.installed  ## Make .venv and install everything in it.
 
@@ -19,8 +19,11 @@ $(VENV)/.installed: requirements.txt requirements-dev.txt
 app: setup  ## Open the explorer on the shipped digits checkpoint.
 	$(BIN)/streamlit run app.py
 
-test: setup  ## Run every test.
+test: setup  ## Run the tests.
 	$(BIN)/python -m pytest
+
+test-slow: setup  ## Run the tests that kill workers and start database servers.
+	$(BIN)/python -m pytest -m slow tests/jobs
 
 lint: setup  ## Check style and types.
 	$(BIN)/ruff check .

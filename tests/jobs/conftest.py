@@ -83,3 +83,12 @@ def empty(url: str) -> str:
 
     redis.Redis.from_url(url).flushall()
     return url
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests that kill processes and start database servers take minutes: `make test-slow`."""
+    here = Path(__file__).parent
+    for item in items:
+        if here in item.path.parents:
+            item.add_marker(pytest.mark.slow)
