@@ -22,16 +22,19 @@ from attnknn.ballot import FittedVotes, cast_votes
 from attnknn.bank.entries import Entries, Observation, observe
 from attnknn.bank.exact import require_all, search_exact, search_table
 from attnknn.bank.memory import MemoryBank
+from attnknn.bank.neighbors import Neighbors
 from attnknn.bank.ranking import EntryTable, Exclusions
 from attnknn.bundle import POOL, Bundle, Queries, open_bundle
-from attnknn.checkpoints import ROOT, Checkpoint, open_checkpoint, save_checkpoint
+from attnknn.checkpoints import ROOT, Checkpoint, save_checkpoint
 from attnknn.checks import refuse
 from attnknn.checks.card import config_problems
 from attnknn.checks.votes import expect_heads, weight_problems
 from attnknn.config import LabelNoise, TrainingConfig
 from attnknn.data.noise import draw_noise
-from attnknn.errors import DamagedCheckpoint, MissingLibrary, SettingError, UnknownItem
+from attnknn.errors import DamagedCheckpoint, SettingError, UnknownItem
+from attnknn.models.loading import build_embedder
 from attnknn.prediction import Prediction
+from attnknn.prepared import open_with_bundle
 from attnknn.votes import COMPARED
 
 if TYPE_CHECKING:
@@ -103,20 +106,7 @@ class AttnKNN:
             MissingLibrary: torch is not installed.
             DamagedCheckpoint: The weights do not fit the embedder that the card describes.
         """
-        try:
-            import torch
-
-            from attnknn.models.embedders import Embedder
-        except ImportError as error:
-            raise MissingLibrary("torch", "Embedding new inputs") from error
-        embedder = Embedder(self.config.embedder, tuple(self.card["dataset"]["input_shape"]), len(self.class_names))
-        tensors = {name: torch.as_tensor(np.array(array)) for name, array in self._weights.items()}
-        try:
-            embedder.load_state_dict(tensors)
-        except RuntimeError as error:
-            expected = "The weights must fit the embedder that the card describes."
-            raise DamagedCheckpoint(self.name, expected, "Their names or shapes differ.") from error
-        return embedder.eval()
+        return build_embedder(self.name, self.card, self._weights)
 
     def predict(
         self,
@@ -141,10 +131,32 @@ class AttnKNN:
         k = self._checked_k(k)
         keys, logits = self.embedder.embed(np.atleast_1d(inputs))
         pool = self.bank.search(keys, self._pool_size(k))
-        ids = np.array([f"input/{number}" for number in range(len(keys))], dtype=np.str_)
-        return self._decide(
-            Queries(ids, keys, pool, logits, None, np.full(len(keys), -1, np.int32)), k, noise, temperature
-        )
+        return self._decide(_guests(keys, logits, pool), k, noise, temperature)
+
+    def predict_embedded(
+        self,
+        keys: NDArray[np.float32],
+        logits: NDArray[np.float32],
+        k: int | None = None,
+        noise: LabelNoise | None = None,
+        temperature: float = 1.0,
+    ) -> Prediction:
+        """Classify new inputs that the embedder has seen elsewhere; needs neither torch nor FAISS.
+
+        Args:
+            keys: Unit embeddings, shape (B, D).
+            logits: The parametric baseline's, shape (B, C).
+            k: How many neighbors vote; by default as many as in the fit.
+            noise: Label noise of the bank; by default none.
+            temperature: Divides the scores of the distance and attention votes.
+
+        Raises:
+            InputError: The keys have another dimension than the entries'.
+            SettingError: k is not between 1 and the number of entries, or the temperature not positive.
+        """
+        k = self._checked_k(k)
+        pool = search_exact(self.entries.keys, keys, self._pool_size(k), self.entries.ids)
+        return self._decide(_guests(keys, logits, pool), k, noise, temperature)
 
     def predict_items(
         self,
@@ -242,16 +254,23 @@ class AttnKNN:
         return min(max(POOL, k), len(self.entries))
 
 
+def _guests(keys: NDArray[np.float32], logits: NDArray[np.float32], pool: Neighbors) -> Queries:
+    """Name new inputs, whose labels nobody knows."""
+    ids = np.array([f"input/{number}" for number in range(len(keys))], dtype=np.str_)
+    return Queries(ids, keys, pool, logits, None, np.full(len(keys), -1, np.int32))
+
+
 def load(name: str, root: Path = ROOT) -> AttnKNN:
     """Load a trained classifier from `checkpoints/<name>`.
 
     Raises:
         UnknownCheckpoint: There is none of that name.
+        NotPrepared: Its bank has to be filled on this machine first.
         SchemaMismatch: It was written for another version of the format.
         DamagedCheckpoint: A file is missing, cut short or changed, or the parts do not fit together.
         CheckpointError: It has heads or terms that this version does not know.
     """
-    checkpoint = open_checkpoint(name, root)
+    checkpoint = open_with_bundle(name, root)
     card = checkpoint.card
     try:
         bundle = open_bundle(checkpoint)

@@ -6,8 +6,8 @@ as it is. Only `attnknn/ui/display.py` and `attnknn/cli.py` catch these. A mista
 `ValueError`, and is not caught.
 
     AttnKNNError
-    ├── DataError          UnknownDataset · UnknownItem
-    ├── CheckpointError    UnknownCheckpoint · DamagedCheckpoint · SchemaMismatch
+    ├── DataError          UnknownDataset · UnknownItem · DatasetNotHere · DownloadFailed · DamagedData
+    ├── CheckpointError    UnknownCheckpoint · DamagedCheckpoint · SchemaMismatch · NotPrepared
     ├── SettingError       a number or word out of its range: k=banana
     ├── InputError         inputs of the wrong shape, keys of another dimension
     ├── JobError           UnknownJob · a job that cannot do what was asked
@@ -60,6 +60,42 @@ class UnknownItem(DataError):
         )
 
 
+class DatasetNotHere(DataError):
+    """A registered dataset is not on this machine."""
+
+    def __init__(self, name: str, download: str, by_hand: str) -> None:
+        self.name = name
+        self.download = download
+        offer = f"Download it with: python -m attnknn download {name}. Or set" if download else "Set"
+        super().__init__(
+            f'The dataset "{name}" must be on this machine.',
+            f"It is not; it is a download of {download}."
+            if download
+            else "It is not, and has to be put there by hand.",
+            f"{offer} ATTNKNN_DATA to {by_hand}.",
+        )
+
+
+class DownloadFailed(DataError):
+    """A dataset could not be downloaded; what came so far is kept, and is never taken for the whole."""
+
+    def __init__(self, name: str, address: str, received: str, by_hand: str) -> None:
+        self.name = name
+        super().__init__(
+            f'Downloading the dataset "{name}" needs {address}.',
+            received,
+            f"Try again later, or set ATTNKNN_DATA to {by_hand}.",
+        )
+
+
+class DamagedData(DataError):
+    """A file of a dataset is cut short, or is not what it should be."""
+
+    def __init__(self, path: str, expected: str, received: str) -> None:
+        self.path = path
+        super().__init__(expected, received, f"Replace {path} by a whole copy from its source.")
+
+
 class CheckpointError(AttnKNNError):
     """Something about a folder under `checkpoints/`."""
 
@@ -101,6 +137,18 @@ class SchemaMismatch(CheckpointError):
             f"This version reads checkpoint cards of schema {expected}.",
             f'The card of "{name}" has schema {received!r}.',
             "Update Attn-KNN Explorer." if newer else "Train the checkpoint again with this version.",
+        )
+
+
+class NotPrepared(CheckpointError):
+    """The weights are here, and the arrays of the bank have to be made on this machine first."""
+
+    def __init__(self, name: str, title: str) -> None:
+        self.name = name
+        super().__init__(
+            f'The bank of checkpoint "{name}" is filled on this machine before its first use.',
+            f"That was not done yet; it needs {title} to be here.",
+            f"Prepare it on the page, or with: python -m attnknn prepare {name}.",
         )
 
 

@@ -4,6 +4,7 @@
     train DATASET                   dataset → checkpoint
     evaluate CHECKPOINT             every vote on every test query, under label noise
     predict CHECKPOINT --query ID   one decision, with its neighbors, heads and votes
+    download DATASET · prepare CHECKPOINT                what does not travel with the product
     jobs list|show|cancel|pause|resume · worker          long work in the background
 
 With `--json` a command prints exactly one JSON document on stdout; progress goes to stderr. A visitor's
@@ -20,6 +21,7 @@ from typing import Annotated
 
 import typer
 
+from attnknn.cli.bring import download_dataset, prepare_bank
 from attnknn.cli.catalogue import list_checkpoints, list_datasets
 from attnknn.cli.evaluate import evaluate_checkpoint
 from attnknn.cli.jobs import jobs, run_worker
@@ -41,6 +43,8 @@ app.command("checkpoints")(list_checkpoints)
 app.command("train")(train_checkpoint)
 app.command("evaluate")(evaluate_checkpoint)
 app.command("predict")(predict_item)
+app.command("download")(download_dataset)
+app.command("prepare")(prepare_bank)
 app.command("worker")(run_worker)
 app.add_typer(jobs, name="jobs")
 

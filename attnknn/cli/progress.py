@@ -1,4 +1,4 @@
-"""Progress of a training run, on stderr: a bar per stage on a terminal, a line per stage in a log."""
+"""Progress of long work, on stderr: a bar per stage on a terminal, a line per stage in a log."""
 
 from __future__ import annotations
 
@@ -18,11 +18,14 @@ STAGES = {
     "votes": "Fitting the votes",
     "evaluation": "Measuring on test",
 }
+"""Titles of the stages of training; other work names its stages in words."""
+
+LAST = "done"
 
 
 @contextmanager
 def open_progress(quiet: bool = False) -> Iterator[Report]:
-    """Yield what a training run may report to; bars are put away when the block ends, however it ends.
+    """Yield what long work may report to; bars are put away when the block ends, however it ends.
 
     Args:
         quiet: Show nothing.
@@ -48,9 +51,9 @@ class StageBars:
         if stage not in self._begun:
             for before in self._begun.values():
                 self._bars.update(before, total=1, completed=1)
-        if stage in STAGES:
+        if stage != LAST:
             if stage not in self._begun:
-                self._begun[stage] = self._bars.add_task(STAGES[stage], total=None, numbers="")
+                self._begun[stage] = self._bars.add_task(STAGES.get(stage, stage), total=None, numbers="")
             total = 1 if done else None
             self._bars.update(self._begun[stage], total=total, completed=done, numbers=_write(numbers))
 
@@ -64,8 +67,9 @@ class StageLines:
 
     def report(self, stage: str, done: float, numbers: dict[str, Any]) -> None:
         """Write a line, or nothing where little has changed."""
-        if stage in STAGES and (stage not in self._begun or done >= 1):
-            self._console.print(": ".join(filter(None, (STAGES[stage], _write(numbers)))), soft_wrap=True)
+        if stage != LAST and (stage not in self._begun or done >= 1):
+            title = STAGES.get(stage, stage)
+            self._console.print(": ".join(filter(None, (title, _write(numbers)))), soft_wrap=True)
         self._begun.add(stage)
 
 

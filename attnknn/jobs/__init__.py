@@ -1,4 +1,4 @@
-"""Long work in the background: a table that is the only truth, a doorbell, a worker, a child per job.
+"""Work in the background: a table that is the only truth, a doorbell, a worker, and children in two lanes.
 
     submit ──→ jobs table ──→ doorbell (huey: one job id, as JSON) ──→ worker ──→ child process
                    ↑  state, progress, lease, wishes, events                │        │

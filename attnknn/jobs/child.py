@@ -1,11 +1,13 @@
-"""The child: one process that does one job, and ends when its worker does.
+"""The child: one process that does the jobs it is given, and ends when its worker does.
 
-The worker writes ids of jobs to the child's standard input. When that pipe closes, the worker is gone or
-wants no more, and the child leaves at once; the lease runs out, and another worker takes the job up.
+The worker writes ids of jobs to the child's standard input, and reads on its standard output which of them
+have ended. When the input closes, the worker is gone or wants no more, and the child leaves at once; the lease
+runs out, and another worker takes the job up.
 """
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import json
 import logging
@@ -19,7 +21,7 @@ import time
 import traceback
 import uuid
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TextIO
 
 from attnknn.errors import AttnKNNError, JobError, StorageError
 from attnknn.jobs.context import Context, Lost, Stopped
@@ -39,17 +41,30 @@ KEPT = "What was done is kept."
 log = logging.getLogger("attnknn.jobs")
 
 
-def serve(settings: JobSettings, token: str, kinds: Mapping[str, Work]) -> None:
-    """Do the jobs whose ids come in on standard input, one after another, until it closes."""
+def serve(settings: JobSettings, token: str, kinds: Mapping[str, Work], warm_up: Callable[[], None]) -> None:
+    """Do the jobs whose ids come in on standard input, one after another, until it closes.
+
+    Args:
+        settings: Where jobs are.
+        token: Of the worker.
+        kinds: What each kind of job does.
+        warm_up: Called once before the first job, so that it begins at once. Where this fails, so will a job,
+            and that one says why.
+    """
     ids: queue.Queue[str] = queue.Queue()
     threading.Thread(target=_listen, args=(ids,), daemon=True).start()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in a terminal is meant for the worker
     renice()
+    to_worker = _keep_output()
     store = JobStore(settings)
+    with contextlib.suppress(Exception):
+        warm_up()
     while True:
         try:
-            do_job(store, ids.get(), token, kinds)
-        except Lost:
+            job_id = ids.get()
+            do_job(store, job_id, token, kinds)
+            print(job_id, file=to_worker, flush=True)
+        except (Lost, BrokenPipeError):
             _leave()
         except StorageError as error:
             log.error("%s", error)
@@ -115,6 +130,15 @@ def _listen(ids: queue.Queue[str]) -> None:
     for line in sys.stdin:
         ids.put(line.strip())
     _leave()
+
+
+def _keep_output() -> TextIO:
+    """Return standard output for the worker alone; what a library prints goes nowhere."""
+    to_worker = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    os.close(nowhere)
+    return to_worker
 
 
 def _leave() -> None:

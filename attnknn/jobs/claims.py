@@ -103,9 +103,9 @@ class Claims(Access):
             if self._let_go(row["id"], lost, LOST, died=True):
                 self.say(row["id"], "log", {"line": LOST})
 
-    def waiting(self) -> list[str]:
-        """List the ids of queued jobs, the longest waiting first."""
-        query = select(jobs.c.id).where(jobs.c.state == "queued").order_by(jobs.c.created)
+    def waiting(self, lane: str) -> list[str]:
+        """List the ids of the queued jobs of a lane, the longest waiting first."""
+        query = select(jobs.c.id).where(jobs.c.state == "queued", jobs.c.lane == lane).order_by(jobs.c.created)
         return [row["id"] for row in self._rows(query)]
 
     def held_by(self, token: str) -> list[tuple[str, int | None]]:

@@ -20,7 +20,7 @@ log = logging.getLogger("attnknn.jobs")
 
 
 class Doorbell:
-    """A queue of job ids.
+    """A queue of job ids for each lane.
 
     A ring that gets lost delays a job by a second, as workers read the table as well; so a queue that cannot
     be reached is written to the log, and is nobody's error.
@@ -31,51 +31,50 @@ class Doorbell:
 
     def __init__(self, url: str) -> None:
         self._url = url
-        self._huey: Huey | None = None
+        self._queues: dict[str, Huey] = {}
         self._rests_until = 0.0
         _check(url)
 
-    def ring(self, job_id: str) -> None:
-        """Tell some worker that a job waits."""
+    def ring(self, job_id: str, lane: str = "long") -> None:
+        """Tell some worker that a job waits in a lane."""
         try:
             from attnknn.jobs.huey_queue import put  # with its clients, this takes a while to import
 
-            put(self._open(), job_id)
+            put(self._open(lane), job_id)
         except Exception as error:  # Redis, PostgreSQL and SQLite each raise their own
             self._complain(error)
         finally:
             self.close()
 
-    def answer(self) -> str | None:
-        """Return the id of a job that somebody rang for, or None."""
+    def answer(self, lane: str = "long") -> str | None:
+        """Return the id of a job of a lane that somebody rang for, or None."""
         if time.monotonic() < self._rests_until:
             return None
         try:
             from attnknn.jobs.huey_queue import take
 
-            return take(self._open())
+            return take(self._open(lane))
         except Exception as error:
             self._complain(error)
             return None
 
     def close(self) -> None:
-        """Close the connection; the next use opens one again."""
-        if self._huey is not None:
-            self._huey.storage.close()
-            self._huey = None
+        """Close the connections; the next use opens one again."""
+        while self._queues:
+            self._queues.popitem()[1].storage.close()
 
-    def _open(self) -> Huey:
-        if self._huey is None:
+    def _open(self, lane: str) -> Huey:
+        if lane not in self._queues:
             if self._url.startswith("sqlite"):
                 move_aside_if_damaged(sqlite_path(self._url))
             from attnknn.jobs.huey_queue import open_queue
 
-            self._huey = open_queue(self._url)
-        return self._huey
+            self._queues[lane] = open_queue(self._url, lane)
+        return self._queues[lane]
 
     def _complain(self, error: Exception) -> None:
         log.warning("the queue of jobs cannot be used (%s); the table is read instead", error)
-        self._huey = None
+        self._queues.clear()
         self._rests_until = time.monotonic() + REST
 
 

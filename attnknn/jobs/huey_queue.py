@@ -13,8 +13,6 @@ from huey.serializer import Serializer
 
 from attnknn.jobs.opening import sqlite_path
 
-QUEUE = "attnknn"
-
 log = logging.getLogger("attnknn.jobs")
 
 
@@ -28,9 +26,9 @@ class JsonSerializer(Serializer):
         return Message(*json.loads(bytes(data)))
 
 
-def open_queue(url: str) -> Huey:
-    """Open the queue that a URL names: `sqlite:///file`, `redis://…` or `postgresql://…`."""
-    common: dict[str, Any] = {"name": QUEUE, "serializer": JsonSerializer(), "results": False}
+def open_queue(url: str, lane: str) -> Huey:
+    """Open the queue of a lane where a URL says: `sqlite:///file`, `redis://…` or `postgresql://…`."""
+    common: dict[str, Any] = {"name": f"attnknn-{lane}", "serializer": JsonSerializer(), "results": False}
     if url.startswith("sqlite"):
         return SqliteHuey(filename=str(sqlite_path(url)), strict_fifo=True, **common)
     if url.startswith("redis"):

@@ -14,6 +14,7 @@ class Job:
     """One row of the table.
 
     Attributes:
+        lane: The queue it waits in; see `attnknn.jobs.lanes`.
         state: queued, running, paused, done, failed or cancelled.
         wish: What somebody asked a running job to do: cancel, pause, or nothing.
         progress: Share done, between 0 and 1.
@@ -30,6 +31,7 @@ class Job:
     title: str
     spec: dict[str, Any]
     owner: str
+    lane: str
     state: str
     wish: str | None
     progress: float

@@ -52,9 +52,9 @@ def sentence_of(code: int) -> str:
 
 
 def start_child(command: Sequence[str], settings: JobSettings) -> subprocess.Popen[bytes]:
-    """Start a child that listens on its standard input, and leaves when that closes."""
+    """Start a child that listens on its standard input, and leaves when that closes; it answers on its output."""
     environment = {**ONE_THREAD, **os.environ, **settings.to_environment()}
-    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, env=environment)
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)
 
 
 def start_worker(command: Sequence[str], settings: JobSettings) -> subprocess.Popen[bytes]:

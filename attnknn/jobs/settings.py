@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-PATIENCE = {"lease": float, "heartbeat": float, "grace": float, "idle": float, "attempts": int}
+PATIENCE = {"lease": float, "heartbeat": float, "grace": float, "idle": float, "rest": float, "attempts": int}
 
 
 @dataclass(frozen=True)
@@ -23,6 +23,7 @@ class JobSettings:
         heartbeat: How often a worker renews its lease.
         grace: How long a cancelled child may take before it is terminated; again as long until it is killed.
         idle: How long a worker without work stays.
+        rest: How long a child without work stays, and holds its memory.
         attempts: How often a job's process may die without the job getting further.
         drafts: Holds what jobs go on from; `folder`/drafts by default. Machines that share jobs share it, too.
     """
@@ -34,6 +35,7 @@ class JobSettings:
     heartbeat: float = 1.0
     grace: float = 1.0
     idle: float = 600.0
+    rest: float = 300.0
     attempts: int = 4
     drafts: Path | None = None
 

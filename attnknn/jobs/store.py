@@ -18,6 +18,7 @@ from sqlalchemy.exc import IntegrityError
 from attnknn.errors import JobError, UnknownJob
 from attnknn.jobs.claims import Claims
 from attnknn.jobs.job import Event, Job
+from attnknn.jobs.lanes import LANES
 from attnknn.jobs.settings import JobSettings
 from attnknn.jobs.table import ACTIVE, ENDED, events, jobs
 
@@ -44,20 +45,26 @@ class JobStore(Claims):
         if self.was_moved:
             self._recover()
 
-    def submit(self, kind: str, title: str, spec: Mapping[str, Any], owner: str = "terminal") -> Job:
+    def submit(
+        self, kind: str, title: str, spec: Mapping[str, Any], owner: str = "terminal", lane: str = "long"
+    ) -> Job:
         """Queue a job; the same kind and spec as one that is still active is that one.
 
         Raises:
             JobError: The owner has too many jobs waiting already.
             StorageError: The table cannot be written.
+            ValueError: There is no such lane.
         """
+        if lane not in LANES:
+            raise ValueError(f"lane must be one of {tuple(LANES)}, however: lane={lane!r}")
         text = json.dumps(spec, sort_keys=True)
         digest = hashlib.sha256(f"{kind}:{text}".encode()).hexdigest()
         existing = self._active_with(digest)
         if existing:
             return existing
         self._check_limit(owner)
-        row = {"id": uuid.uuid4().hex, "kind": kind, "title": title, "spec": text, "spec_hash": digest, "owner": owner}
+        row = {"id": uuid.uuid4().hex, "kind": kind, "title": title, "owner": owner, "lane": lane}
+        row |= {"spec": text, "spec_hash": digest}
         try:
             return self._insert(row)
         except IntegrityError:  # somebody submitted the same in this moment
@@ -78,15 +85,16 @@ class JobStore(Claims):
             raise UnknownJob(job_id)
         return found[0]
 
-    def all(self, states: tuple[str, ...] = ACTIVE + ENDED, limit: int = 200) -> list[Job]:
-        """List jobs, the newest first."""
-        query = select(jobs).order_by(jobs.c.created.desc()).limit(limit)
+    def all(self, states: tuple[str, ...] = ACTIVE + ENDED, limit: int = 200, lane: str | None = None) -> list[Job]:
+        """List jobs, the newest first; those of one lane, or of all."""
+        query = select(jobs).where(jobs.c.lane == lane) if lane else select(jobs)
+        query = query.order_by(jobs.c.created.desc()).limit(limit)
         found = self._read(query.where(jobs.c.state.in_({*states, "running"})))  # some only seem to run
         return [job for job in found if job.state in states]
 
     def place_in_queue(self, job: Job) -> int:
-        """Say how many queued jobs come before this one."""
-        return self._count(jobs.c.state == "queued", jobs.c.created < job.created)
+        """Say how many queued jobs of its lane come before this one."""
+        return self._count(jobs.c.state == "queued", jobs.c.lane == job.lane, jobs.c.created < job.created)
 
     def wish(self, job_id: str, wish: Wish) -> Job:
         """Ask a job to cancel or pause; one that does not run yet, or rests, does so at once.
@@ -134,7 +142,7 @@ class JobStore(Claims):
 
     def note(self, job: Job) -> None:
         """Write beside a job's draft what its row says, so that a damaged database loses no run."""
-        said = {"kind": job.kind, "title": job.title, "spec": job.spec, "owner": job.owner, "created": job.created}
+        said = {name: getattr(job, name) for name in ("kind", "title", "spec", "owner", "lane", "created")}
         place = self.settings.draft(job.id) / NOTE
         draft = place.with_suffix(".draft")
         draft.write_text(json.dumps(said), encoding="utf-8")
@@ -187,5 +195,6 @@ def _row_of(place: Path) -> dict[str, Any] | None:
         row = {name: str(said[name]) for name in ("kind", "title", "owner")} | {"created": float(said["created"])}
     except (OSError, ValueError, KeyError, TypeError):
         return None
+    row["lane"] = said["lane"] if said.get("lane") in LANES else "long"
     digest = hashlib.sha256(f"{row['kind']}:{text}".encode()).hexdigest()
     return {**row, "id": place.parent.name[:32], "spec": text, "spec_hash": digest}

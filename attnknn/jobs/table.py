@@ -19,6 +19,7 @@ jobs = Table(
     Column("spec", Text, nullable=False),
     Column("spec_hash", String(64), nullable=False),
     Column("owner", String(64), nullable=False),
+    Column("lane", String(16), nullable=False, server_default="long"),
     Column("state", String(16), nullable=False, index=True),
     Column("wish", String(8)),
     Column("progress", Float, nullable=False, default=0.0),

@@ -95,20 +95,29 @@ def held_out_queries(classifier: AttnKNN) -> Queries:
     """
     dataset = load_dataset(classifier.config.dataset)
     rows = _split(dataset, classifier.config)["held_out"]
-    return _queries(dataset, rows, *classifier.embedder.embed(dataset.inputs[rows]), classifier.entries)
+    return _ask(dataset, rows, classifier.embedder, classifier.entries)
+
+
+def make_bundle(
+    dataset: Dataset, config: TrainingConfig, embedder: Embedder, pause_point: Callable[[], None] = never
+) -> dict[str, NDArray[Any]]:
+    """Fill a bank and find the neighbors of the test items: the arrays of a bundle, without fitting anything."""
+    parts = _split(dataset, config)
+    entries, entry_logits = _fill_bank(dataset, parts["fit"], embedder)
+    pause_point()
+    queries = _ask(dataset, parts["test"], embedder, entries)
+    return _arrays(dataset, entries, parts["fit"], queries, parts["test"], entry_logits)
 
 
 def _assemble(dataset: Dataset, config: TrainingConfig, embedder: Embedder, report: Report) -> AttnKNN:
     """Fill a bank with the fit part, fit the votes on the held-out part, measure on test."""
     parts = _split(dataset, config)
     report("bank", 0.0, {})
-    embedded = {name: embedder.embed(dataset.inputs[rows]) for name, rows in parts.items()}
-    entries = _entries(dataset, parts["fit"], embedded["fit"][0])
+    entries, entry_logits = _fill_bank(dataset, parts["fit"], embedder)
     report("votes", 0.0, {})
-    held_out = _queries(dataset, parts["held_out"], *embedded["held_out"], entries)
-    fitted = fit_votes(held_out, entries, config.attention, config.seed)
-    queries = _queries(dataset, parts["test"], *embedded["test"], entries)
-    arrays = _arrays(dataset, entries, parts["fit"], queries, parts["test"], embedded["fit"][1])
+    fitted = fit_votes(_ask(dataset, parts["held_out"], embedder, entries), entries, config.attention, config.seed)
+    queries = _ask(dataset, parts["test"], embedder, entries)
+    arrays = _arrays(dataset, entries, parts["fit"], queries, parts["test"], entry_logits)
     weights = {name: tensor.numpy() for name, tensor in embedder.state_dict().items()}
     card = _card(dataset, config, fitted) | {"sizes": {name: len(rows) for name, rows in parts.items()}}
     classifier = AttnKNN(Bundle(arrays, dataset.class_names), fitted, card, weights)
@@ -125,21 +134,18 @@ def _split(dataset: Dataset, config: TrainingConfig) -> dict[str, NDArray[np.int
     return {"fit": train[~is_held], "held_out": train[is_held], "test": dataset.where("test")}
 
 
-def _entries(dataset: Dataset, rows: NDArray[np.intp], keys: NDArray[np.float32]) -> Entries:
+def _fill_bank(dataset: Dataset, rows: NDArray[np.intp], embedder: Embedder) -> tuple[Entries, NDArray[np.float32]]:
+    """Embed the fit part, and find the neighborhood of each entry; return the entries and their logits."""
+    keys, logits = embedder.embed(dataset.inputs[rows])
     ids, groups = dataset.ids[rows], dataset.groups[rows].astype(np.int32)
-    return Entries(
-        ids,
-        keys,
-        dataset.labels[rows].astype(np.int32),
-        groups,
-        entry_neighborhoods(keys, ids, groups, NEIGHBORHOOD).astype(np.int32),
-        dataset.n_classes,
-    )
+    neighborhoods = entry_neighborhoods(keys, ids, groups, NEIGHBORHOOD).astype(np.int32)
+    labels = dataset.labels[rows].astype(np.int32)
+    return Entries(ids, keys, labels, groups, neighborhoods, dataset.n_classes), logits
 
 
-def _queries(
-    dataset: Dataset, rows: NDArray[np.intp], keys: NDArray[np.float32], logits: NDArray[np.float32], entries: Entries
-) -> Queries:
+def _ask(dataset: Dataset, rows: NDArray[np.intp], embedder: Embedder, entries: Entries) -> Queries:
+    """Embed items, and find the pool of each."""
+    keys, logits = embedder.embed(dataset.inputs[rows])
     pool = search_exact(entries.keys, keys, min(POOL, len(entries)), entries.ids)
     labels, groups = dataset.labels[rows].astype(np.int32), np.full(len(rows), -1, np.int32)
     return Queries(dataset.ids[rows], keys, pool, logits, labels, groups)

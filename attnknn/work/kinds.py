@@ -2,64 +2,67 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from attnknn.checkpoints import root_from_environment
-from attnknn.config import TrainingConfig
 from attnknn.jobs.child import Work
 from attnknn.jobs.context import Context
-
-STAGES = {  # what a report calls it → what a visitor reads, and where its share of the bar begins and ends
-    "embedder": ("Training the embedder", 0.02, 0.75),
-    "bank": ("Filling the memory bank", 0.75, 0.78),
-    "votes": ("Fitting the votes", 0.78, 0.95),
-    "evaluation": ("Measuring on test", 0.95, 0.99),
-    "done": ("Saving", 0.99, 0.99),
-}
-PLACE = "place"  # in the draft: the name that this job saves under, once it began to
 
 
 def train(context: Context) -> Mapping[str, Any]:
     """Train as the spec says, going on from the draft if there is one, and save the checkpoint."""
-    context.report("Starting", 0.0)
-    from attnknn.training.run import fit
+    from attnknn.work.train import train_checkpoint
 
-    spec = context.job.spec
+    return train_checkpoint(context)
+
+
+def download(context: Context) -> Mapping[str, Any]:
+    """Bring a dataset onto this machine, and decode it once, so that others find it ready."""
+    from attnknn.data import fetch, load_dataset
+
+    name = context.job.spec["dataset"]
+    fetch(name, _within(context, 0.0, 0.9), context.pause_point)
+    context.report("Decoding", 0.9)
+    return {"dataset": name, "items": len(load_dataset(name).labels)}
+
+
+def prepare(context: Context) -> Mapping[str, Any]:
+    """Embed the bank and the test items of a checkpoint, find neighbors, and draw the map."""
+    from attnknn.training.prepare import prepare_checkpoint
+
+    name = context.job.spec["checkpoint"]
+    card = prepare_checkpoint(name, root_from_environment(), _within(context, 0.0, 1.0), context.pause_point)
+    return {"checkpoint": name, "trustworthiness": card["projection"]["trustworthiness"]}
+
+
+def evaluate(context: Context) -> Mapping[str, Any]:
+    """Measure every vote for each k under each label noise, going on from the draft if there is one."""
+    from attnknn.work.measure import measure_votes
+
+    return measure_votes(context)
+
+
+def encode(context: Context) -> Mapping[str, Any]:
+    """Embed and classify one raw input."""
+    from attnknn.work.encoding import encode_input
+
+    return encode_input(context.job.spec)
+
+
+def _within(context: Context, begin: float, end: float) -> Any:
+    """Return a report whose whole is a part of the job's bar."""
 
     def report(stage: str, done: float, numbers: Mapping[str, Any]) -> None:
-        title, begin, end = STAGES[stage]
-        context.report(title, begin + (end - begin) * done, numbers)
+        context.report(stage, begin + (end - begin) * done, numbers)
 
-    config = TrainingConfig.from_dict(spec["config"])
-    classifier = fit(config.dataset, config, report, context.draft, context.pause_point)
-    classifier.card["command"] = spec["command"]  # type: ignore[index]
-    context.check()
-    name = choose_place(context.draft, spec["name"], root_from_environment())
-    if name != spec["name"]:
-        context.say("log", {"line": f"{spec['name']} was taken meanwhile; saved as {name}"})
-    classifier.save(name, root_from_environment())
-    return {"checkpoint": name}
+    return report
 
 
-def choose_place(draft: Path, wanted: str, root: Path) -> str:
-    """Return the name to save under: the one wanted, or with a number if another run has taken it meanwhile.
-
-    A job that died while it saved, and goes on, saves under the same name again.
-    """
-    note = draft / PLACE
-    if note.exists():
-        name = note.read_text(encoding="utf-8")
-        for half in root.glob(f".{name}.*"):
-            shutil.rmtree(half, ignore_errors=True)
-        return name
-    name, number = wanted, 2
-    while (root / name).exists():
-        name, number = f"{wanted[:60]}-{number}", number + 1
-    note.write_text(name, encoding="utf-8")
-    return name
-
-
-KINDS: dict[str, Work] = {"train": train}
+KINDS: dict[str, Work] = {
+    "train": train,
+    "download": download,
+    "prepare": prepare,
+    "evaluate": evaluate,
+    "encode": encode,
+}

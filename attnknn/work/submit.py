@@ -7,17 +7,22 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
 
 from attnknn.bundle import POOL
-from attnknn.checkpoints import NAME, checkpoint_names, root_from_environment
-from attnknn.config import TrainingConfig
-from attnknn.data import dataset_names
-from attnknn.errors import SettingError, UnknownDataset
+from attnknn.checkpoints import NAME, checkpoint_names, open_checkpoint, root_from_environment
+from attnknn.config import LabelNoise, TrainingConfig
+from attnknn.data import dataset_names, describe_dataset
+from attnknn.errors import SettingError, UnknownCheckpoint, UnknownDataset
 from attnknn.jobs import Job, JobSettings, JobStore
 from attnknn.jobs.doorbell import Doorbell
 from attnknn.jobs.processes import has_worker_here, start_worker
 from attnknn.jobs.table import ACTIVE
+from attnknn.work.encoding import pack, unpack
 
 LIMITS: dict[str, tuple[float, float]] = {
     "epochs": (1, 500),
@@ -28,6 +33,7 @@ LIMITS: dict[str, tuple[float, float]] = {
     "k": (1, POOL),
     "seed": (0, 2**32 - 1),
 }
+MOST_LEVELS = 2000  # of a sweep
 STARTING = 15.0  # seconds that a worker may take from its start until it holds its lock
 WORKER = [sys.executable, "-m", "attnknn", "worker"]
 
@@ -65,6 +71,73 @@ def submit_training(
     return hand_over(store, store.submit("train", f"{config.dataset} → {name}", spec, owner))
 
 
+def submit_download(store: JobStore, dataset: str, owner: str = "terminal") -> Job:
+    """Queue the download of a dataset that is not on this machine.
+
+    Raises:
+        UnknownDataset: No dataset of that name is registered.
+        SettingError: It comes with the product, or nobody may download it.
+        JobError: The owner has too many jobs waiting.
+        StorageError: The table of jobs, or the folder of the worker, cannot be written.
+    """
+    description = describe_dataset(dataset)
+    if not description.download:
+        ways = f"Put {description.by_hand}." if description.by_hand else "It is here already."
+        raise SettingError("dataset", dataset, "one that can be downloaded", ways)
+    return hand_over(store, store.submit("download", f"Download {description.title}", {"dataset": dataset}, owner))
+
+
+def submit_preparation(store: JobStore, checkpoint: str, owner: str = "terminal") -> Job:
+    """Queue the preparation of a checkpoint: its bank, its neighbors and its map.
+
+    Raises:
+        CheckpointError: There is none of that name, or it cannot be trusted.
+        JobError: The owner has too many jobs waiting.
+        StorageError: The table of jobs, or the folder of the worker, cannot be written.
+    """
+    found = open_checkpoint(checkpoint, root_from_environment())
+    spec = {"checkpoint": checkpoint, "weights": found.card["files"]["weights.safetensors"]["sha256"]}
+    return hand_over(store, store.submit("prepare", f"Prepare {checkpoint}", spec, owner))
+
+
+def submit_evaluation(
+    store: JobStore, checkpoint: str, ks: Sequence[int], noises: Sequence[LabelNoise], owner: str = "terminal"
+) -> Job:
+    """Queue a sweep: every vote, for each k, under each draw of label noise.
+
+    Raises:
+        CheckpointError: There is no checkpoint of that name, or it cannot be trusted.
+        SettingError: A k is out of its bounds, or there is nothing, or too much, to measure.
+        JobError: The owner has too many jobs waiting.
+        StorageError: The table of jobs, or the folder of the worker, cannot be written.
+    """
+    open_checkpoint(checkpoint, root_from_environment())
+    for k in ks:
+        _check_bound("k", k)
+    levels = len(ks) * len(noises)
+    if not 1 <= levels <= MOST_LEVELS:
+        raise SettingError("k × noise", f"{levels} levels", f"between 1 and {MOST_LEVELS} levels", "Choose fewer.")
+    spec = {"checkpoint": checkpoint, "ks": list(ks), "noises": [[n.kind, n.rate, n.seed] for n in noises]}
+    return hand_over(store, store.submit("evaluate", f"Measure {checkpoint}, {levels} levels", spec, owner))
+
+
+def submit_encoding(store: JobStore, checkpoint: str, values: NDArray[Any], owner: str = "terminal") -> Job:
+    """Queue the embedding of one raw input; it does not wait behind long jobs.
+
+    Raises:
+        UnknownCheckpoint: There is none of that name.
+        InputError: The input is too large, or of another type than bytes or 32-bit floats.
+        JobError: The owner has too many jobs waiting.
+        StorageError: The table of jobs, or the folder of the worker, cannot be written.
+    """
+    if checkpoint not in checkpoint_names(root_from_environment()):
+        raise UnknownCheckpoint(checkpoint, checkpoint_names(root_from_environment()))
+    packed = pack(values)
+    unpack(packed)
+    spec = {"checkpoint": checkpoint, "input": packed}
+    return hand_over(store, store.submit("encode", f"Embed one input for {checkpoint}", spec, owner, lane="quick"))
+
+
 def check_bounds(config: TrainingConfig) -> None:
     """Check what a visitor may ask for.
 
@@ -75,17 +148,14 @@ def check_bounds(config: TrainingConfig) -> None:
     if config.dataset not in dataset_names():
         raise UnknownDataset(config.dataset, dataset_names())
     values = {**vars(config.embedder), "k": config.attention.k, "seed": config.seed}
-    for setting, (low, high) in LIMITS.items():
-        if not low <= values[setting] <= high:
-            raise SettingError(
-                setting, values[setting], f"between {low:g} and {high:g}", "Choose a value in that range."
-            )
+    for setting in LIMITS:
+        _check_bound(setting, values[setting])
 
 
 def hand_over(store: JobStore, job: Job) -> Job:
     """Ring for a queued job, and see that somebody hears it."""
     if job.state == "queued":
-        Doorbell(store.settings.queue).ring(job.id)
+        Doorbell(store.settings.queue).ring(job.id, job.lane)
     if job.is_active:
         ensure_worker(store)
     return job
@@ -121,6 +191,12 @@ def ensure_worker(store: JobStore) -> None:
     if has_worker_here(settings) or store.has_worker(besides=socket.gethostname()):
         return
     _started[settings.folder] = start_worker(WORKER, settings), time.monotonic()
+
+
+def _check_bound(setting: str, value: float) -> None:
+    low, high = LIMITS[setting]
+    if not low <= value <= high:
+        raise SettingError(setting, value, f"between {low:g} and {high:g}", "Choose a value in that range.")
 
 
 def _is_starting(folder: Path) -> bool:

@@ -45,12 +45,14 @@ class Bench:
             self.store.close()
         wait_until(lambda: not children_of(self.settings), "children leave with their workers")
 
-    def submit(self, to: int = 5, owner: str = "somebody", **spec: Any) -> Job:
-        job = self.store.submit("count", "Counting", {"to": to, "for": owner, **spec}, owner)
-        Doorbell(self.settings.queue).ring(job.id)
+    def submit(self, to: int = 5, owner: str = "somebody", lane: str = "long", **spec: Any) -> Job:
+        job = self.store.submit("count", "Counting", {"to": to, "for": owner, **spec}, owner, lane)
+        Doorbell(self.settings.queue).ring(job.id, lane)
         return job
 
-    def start(self, role: str = "worker", folder: Path | None = None, **changes: Any) -> subprocess.Popen[bytes]:
+    def start(
+        self, role: str = "worker", folder: Path | None = None, warm_up: str = "", **changes: Any
+    ) -> subprocess.Popen[bytes]:
         """Start a worker; with a folder of its own, it is one of another machine."""
         settings = replace(self.settings, folder=folder or self.settings.folder, drafts=self.drafts, **changes)
         process = subprocess.Popen(
@@ -58,18 +60,28 @@ class Bench:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             cwd=REPOSITORY,
-            env={**os.environ, **settings.to_environment()},
+            env={**os.environ, **settings.to_environment(), "WARM_UP": warm_up},
             start_new_session=True,
         )
         self.processes.append(process)
         return process
 
+    def children(self, lane: str) -> list[int]:
+        """List the processes that do the jobs of a lane, or wait for one."""
+        found = []
+        for process in children_of(self.settings):
+            with suppress(psutil.Error):
+                if process.cmdline()[-1] == lane:
+                    found.append(process.pid)
+        return found
+
     @property
     def drafts(self) -> Path:
         return self.settings.draft("*").parent
 
-    def wait_for(self, job: Job, *states: str) -> Job:
-        wait_until(lambda: self.store.get(job.id).state in states, f"the job is {' or '.join(states)}", self.look(job))
+    def wait_for(self, job: Job, *states: str, seconds: float = PATIENCE) -> Job:
+        what = f"the job is {' or '.join(states)}"
+        wait_until(lambda: self.store.get(job.id).state in states, what, self.look(job), seconds)
         return self.store.get(job.id)
 
     def wait_for_number(self, job: Job, number: int = 1) -> Job:
@@ -92,10 +104,12 @@ class Bench:
         return [event.data["number"] for event in self.store.events(job.id, kind="numbers")]
 
 
-def wait_until(condition: Callable[[], bool], what: str, look: Callable[[], object] = str) -> None:
-    until = time.monotonic() + PATIENCE
+def wait_until(
+    condition: Callable[[], bool], what: str, look: Callable[[], object] = str, seconds: float = PATIENCE
+) -> None:
+    until = time.monotonic() + seconds
     while not condition():
-        assert time.monotonic() < until, f"not in {PATIENCE:g} s: {what}; {look()}"
+        assert time.monotonic() < until, f"not in {seconds:g} s: {what}; {look()}"
         time.sleep(0.02)
 
 

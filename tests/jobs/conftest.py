@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from attnknn.jobs import JobSettings
+from attnknn.work import submit
 from tests.jobs import services
 from tests.jobs.bench import Bench
 
@@ -66,6 +68,20 @@ def any_bench(request, make_settings) -> Iterator[Bench]:
     """A bench on each kind of table and queue in turn."""
     with Bench(make_settings(request.param)) as one:
         yield one
+
+
+@pytest.fixture
+def shop(make_settings, tmp_path, monkeypatch) -> Iterator[Bench]:
+    """The real thing: the worker that the product starts, and a folder of checkpoints."""
+    monkeypatch.setenv("ATTNKNN_CHECKPOINTS", str(tmp_path / "checkpoints"))
+    (tmp_path / "checkpoints").mkdir()
+    settings = replace(make_settings("sqlite"), lease=5.0, idle=3.0)
+    monkeypatch.setattr(submit, "_started", {})
+    with Bench(settings) as bench:
+        yield bench
+        for process, _ in submit._started.values():
+            process.terminate()
+            process.wait(20)
 
 
 def new_database(server: str) -> str:

@@ -152,7 +152,7 @@ def test_a_folder_that_cannot_be_written_is_a_sentence(make_settings):
 @pytest.mark.parametrize("where", [0, 5000])
 def test_a_damaged_table_is_moved_aside_and_its_unfinished_runs_come_back(bench, where):
     worker = bench.start()
-    job = bench.submit(40, rest=0.05)
+    job = bench.submit(40, rest=0.05, lane="quick")
     reached = bench.wait_for_number(job, 3)
     worker.terminate()
     worker.wait(10)
@@ -168,7 +168,7 @@ def test_a_damaged_table_is_moved_aside_and_its_unfinished_runs_come_back(bench,
     assert "nothing was deleted" in again.notice
     assert JobStore(bench.settings).notice == again.notice  # whoever asks, not only who moved it
     (row,) = again.all()
-    assert (row.id, row.state, row.title, row.spec) == (job.id, "paused", "Counting", job.spec)
+    assert (row.id, row.state, row.title, row.spec, row.lane) == (job.id, "paused", "Counting", job.spec, "quick")
     assert done.id not in {row.id}
     again.resume(job.id)
     bench.start()
@@ -215,8 +215,16 @@ def test_rings_are_heard_once_and_in_order(queue):
     worker.close()
 
 
+def test_a_ring_is_heard_in_its_lane_only(queue):
+    bell = Doorbell(queue)
+    bell.ring("one", "quick")
+    bell.ring("two", "long")
+    assert [bell.answer("long"), bell.answer("long"), bell.answer("quick")] == ["two", None, "one"]
+    bell.close()
+
+
 def test_messages_are_json_and_nonsense_is_ignored(queue, caplog):
-    huey, bell = open_queue(queue), Doorbell(queue)
+    huey, bell = open_queue(queue, "long"), Doorbell(queue)
     bell.ring("one")
     assert b'"one"' in bytes(huey.storage.enqueued_items()[0])
     bell.answer()

@@ -70,8 +70,19 @@ def test_a_visitor_may_have_only_so_many_waiting(store):
 def test_places_in_the_queue_are_counted_from_the_front(store):
     found = [submit(store, number) for number in range(3)]
     assert [store.place_in_queue(job) for job in found] == [0, 1, 2]
-    assert store.waiting() == [job.id for job in found]
+    assert store.waiting("long") == [job.id for job in found]
     assert [job.id for job in store.all()] == [job.id for job in reversed(found)]
+
+
+def test_lanes_are_queues_of_their_own(store):
+    long = [submit(store, number) for number in range(2)]
+    quick = [store.submit("count", "Counting", {"to": number}, "visitor", lane="quick") for number in (7, 8)]
+    assert [store.place_in_queue(job) for job in (*long, *quick)] == [0, 1, 0, 1]
+    assert store.waiting("quick") == [job.id for job in quick]
+    assert {job.lane for job in quick} == {"quick"}
+    assert long[0].lane == "long"
+    with pytest.raises(ValueError, match="lane must be one of"):
+        store.submit("count", "Counting", {}, lane="fast")
 
 
 def test_who_lost_a_job_can_change_nothing_any_more(store):
@@ -214,7 +225,9 @@ def test_a_table_of_an_older_version_gets_the_columns_it_lacks(store):
     with store.engine.begin() as connection:
         connection.execute(text("ALTER TABLE jobs DROP COLUMN furthest"))
         connection.execute(text("ALTER TABLE jobs DROP COLUMN deaths"))
+        connection.execute(text("ALTER TABLE jobs DROP COLUMN lane"))
     again = JobStore(store.settings)
+    assert (again.get(job.id).lane, again.waiting("long")) == ("long", [job.id])
     assert again.claim(job.id, "one")
     assert again.report(job.id, "one", progress=0.5)
     assert again.release(job.id, "one", died=True)

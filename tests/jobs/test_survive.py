@@ -99,7 +99,7 @@ def test_two_machines_share_jobs_and_killing_one_loses_none(make_settings, tmp_p
     ledger = tmp_path / "ledger"
     with Bench(make_settings(backend)) as bench:
         first, _ = (bench.start(folder=tmp_path / name) for name in ("one", "two"))
-        spec = {"to": 4, "rest": 0.05, "ledger": str(ledger)}
+        spec = {"to": 4, "rest": 0.15, "ledger": str(ledger)}
         jobs = [bench.submit(**spec, owner=f"visitor {n}") for n in range(n_jobs)]
         wait_until(lambda: any(job.state == "done" for job in bench.store.all()), "one is done")
         wait_until(lambda: any(job.progress > 0 for job in bench.store.all(("running",))), "one runs")

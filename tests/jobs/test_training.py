@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,26 +16,12 @@ from attnknn.config import AttentionConfig, TrainingConfig
 from attnknn.errors import SettingError, UnknownDataset
 from attnknn.training.run import fit
 from attnknn.work import submit
-from attnknn.work.kinds import choose_place
 from attnknn.work.submit import ensure_worker, free_name, hand_over, submit_training
+from attnknn.work.train import choose_place
 from tests.conftest import QUICK, QUICK_EMBEDDER
 from tests.jobs.bench import Bench, is_alive, kill, wait_until
 
 SLOW = replace(QUICK, embedder=replace(QUICK_EMBEDDER, epochs=300))
-
-
-@pytest.fixture
-def shop(make_settings, tmp_path, monkeypatch) -> Iterator[Bench]:
-    """The real thing: the worker that the product starts, and a folder of checkpoints."""
-    monkeypatch.setenv("ATTNKNN_CHECKPOINTS", str(tmp_path / "checkpoints"))
-    (tmp_path / "checkpoints").mkdir()
-    settings = replace(make_settings("sqlite"), lease=5.0, idle=3.0)
-    monkeypatch.setattr(submit, "_started", {})
-    with Bench(settings) as bench:
-        yield bench
-        for process, _ in submit._started.values():
-            process.terminate()
-            process.wait(20)
 
 
 def worker_of(bench: Bench) -> int:

@@ -1,6 +1,6 @@
 """A kind of job that counts, and remembers how far it came; and the processes that do it.
 
-`python -m tests.jobs.toy TOKEN` is a child, `python -m tests.jobs.toy worker` a worker, and
+`python -m tests.jobs.toy TOKEN LANE` is a child, `python -m tests.jobs.toy worker` a worker, and
 `python -m tests.jobs.toy submit` submits what standard input says, and then sleeps, as a web server would.
 """
 
@@ -128,6 +128,16 @@ TROUBLES = {
 }
 
 
+def warm_up() -> None:
+    """Note that a child of this lane warms up, and do what WARM_UP says: die, fail, or nothing."""
+    with JobSettings.from_environment().folder.joinpath("warmed").open("a") as ledger:
+        ledger.write(f"{sys.argv[2]} {os.getpid()}\n")
+    if os.environ["WARM_UP"] == "die":
+        os.kill(os.getpid(), signal.SIGKILL)
+    if os.environ["WARM_UP"] == "fail":
+        raise KeyError
+
+
 def main() -> None:
     settings = JobSettings.from_environment()
     role = sys.argv[1]
@@ -145,7 +155,7 @@ def main() -> None:
             print(job.id, flush=True)
         time.sleep(60)
     else:
-        serve(settings, role, {"count": count})
+        serve(settings, role, {"count": count}, warm_up)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,110 @@
+"""Does the page keep its budgets while a run trains? python -m benchmarks.busy.
+
+A real server and a real browser; the same interactions first with an idle worker, then while a digits run
+trains in the background. Budgets: another query repainted within 300 ms, a page switch within 500 ms (p95 unless
+said; a ratio near 1 says that training costs the page nothing).
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+from playwright.sync_api import Page, expect
+
+from attnknn.config import TrainingConfig
+from attnknn.jobs import JobSettings, JobStore
+from attnknn.work import submit
+from benchmarks.browser import ROOT, chromium, free_port, server, wait_for_health
+from benchmarks.jobs import seconds_until, stop_worker
+
+ENDLESS = TrainingConfig("digits", seed=9)
+ENDLESS = replace(ENDLESS, embedder=replace(ENDLESS.embedder, epochs=500))
+BUDGETS = {"another query → repainted": 300, "another k → repainted": None, "page switch": 500}
+PAINTED = "() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
+
+
+def milliseconds(page: Page, act: Callable[[], None], see: Callable[[], None]) -> float:
+    """From an action to the frame after what it brings is there."""
+    begun = time.perf_counter()
+    act()
+    see()
+    page.evaluate(PAINTED)
+    return 1000 * (time.perf_counter() - begun)
+
+
+def another_query(page: Page, number: int) -> float:
+    """Press a finder; the id on the board changes."""
+    before = page.locator(".query .id").inner_text()
+    button = page.locator(".st-key-find_mistakes button, .st-key-find_votes_disagree button").nth(number % 2)
+    return milliseconds(page, button.click, lambda: expect(page.locator(".query .id")).not_to_have_text(before))
+
+
+def another_k(page: Page, number: int) -> float:
+    """Move the slider by a key; one card more, or one less."""
+    slider, cards = page.locator(".st-key-k").get_by_role("slider"), page.locator(".board .card")
+    before = cards.count()
+    key, after = ("ArrowRight", before + 1) if number % 2 else ("ArrowLeft", before - 1)
+    return milliseconds(page, lambda: slider.press(key), lambda: expect(cards).to_have_count(after))
+
+
+def page_switch(page: Page, number: int) -> float:
+    """Follow a link of the top navigation, and see the page's own content."""
+    name, ready = (("Training", "Start"), ("Neighbors", ""))[number % 2]
+    link = page.get_by_role("link", name=name, exact=True)
+    sign = page.get_by_role("button", name=ready, exact=True) if ready else page.locator(".board .card").first
+    return milliseconds(page, link.click, lambda: expect(sign).to_be_visible())
+
+
+def measure(page: Page, address: str, repeats: int) -> dict[str, list[float]]:
+    """Each interaction `repeats` times, after two to warm up."""
+    times: dict[str, list[float]] = {}
+    for name, act in zip(BUDGETS, (another_query, another_k, page_switch), strict=True):
+        page.goto(address)
+        expect(page.locator(".board .card").first).to_be_visible(timeout=60_000)
+        page.wait_for_timeout(1500)
+        times[name] = [act(page, number) for number in range(repeats + 2)][2:]
+    return times
+
+
+def p95(times: list[float]) -> float:
+    return statistics.quantiles(times, n=20, method="inclusive")[-1]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--repeats", type=int, default=20)
+    repeats = parser.parse_args().repeats
+    port = free_port()
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ |= {"ATTNKNN_JOBS": folder, "ATTNKNN_CHECKPOINTS": str(ROOT / "checkpoints")}
+        store = JobStore(JobSettings.from_environment())
+        with server(ROOT / "app.py", port), chromium() as browser:
+            wait_for_health(port)
+            page = browser.new_context(viewport={"width": 1440, "height": 1000}).new_page()
+            address = f"http://127.0.0.1:{port}/"
+            idle = measure(page, address, repeats)
+            job = submit.submit_training(store, ENDLESS, "endless")
+            seconds_until(lambda: len(store.events(job.id, kind="numbers")) > 1)
+            busy = measure(page, address, repeats)
+            assert store.get(job.id).state == "running", "it trained all the while"
+            store.wish(job.id, "cancel")
+            seconds_until(lambda: store.get(job.id).state == "cancelled")
+        stop_worker()
+    print(f"| ms, of {repeats} | idle: median | p95 | training: median | p95 | ratio of medians | budget of p95 |")
+    print("|---|---|---|---|---|---|---|")
+    for name, budget in BUDGETS.items():
+        one, other = idle[name], busy[name]
+        ratio = statistics.median(other) / statistics.median(one)
+        cells = [f"{statistics.median(one):.0f}", f"{p95(one):.0f}", f"{statistics.median(other):.0f}"]
+        cells += [f"{p95(other):.0f}", f"{ratio:.2f}", str(budget or "–")]
+        print("| " + " | ".join([name, *cells]) + " |")
+
+
+if __name__ == "__main__":
+    main()
