@@ -140,6 +140,7 @@ class AttnKNN:
         k: int | None = None,
         noise: LabelNoise | None = None,
         temperature: float = 1.0,
+        ids: Sequence[str] | None = None,
     ) -> Prediction:
         """Classify new inputs that the embedder has seen elsewhere; needs neither torch nor FAISS.
 
@@ -149,6 +150,7 @@ class AttnKNN:
             k: How many neighbors vote; by default as many as in the fit.
             noise: Label noise of the bank; by default none.
             temperature: Divides the scores of the distance and attention votes.
+            ids: What the inputs are called, B names; by default input/0, input/1, ….
 
         Raises:
             InputError: The keys have another dimension than the entries'.
@@ -156,7 +158,7 @@ class AttnKNN:
         """
         k = self._checked_k(k)
         pool = search_exact(self.entries.keys, keys, self._pool_size(k), self.entries.ids)
-        return self._decide(_guests(keys, logits, pool), k, noise, temperature)
+        return self._decide(_guests(keys, logits, pool, ids), k, noise, temperature)
 
     def predict_items(
         self,
@@ -254,10 +256,12 @@ class AttnKNN:
         return min(max(POOL, k), len(self.entries))
 
 
-def _guests(keys: NDArray[np.float32], logits: NDArray[np.float32], pool: Neighbors) -> Queries:
+def _guests(
+    keys: NDArray[np.float32], logits: NDArray[np.float32], pool: Neighbors, ids: Sequence[str] | None = None
+) -> Queries:
     """Name new inputs, whose labels nobody knows."""
-    ids = np.array([f"input/{number}" for number in range(len(keys))], dtype=np.str_)
-    return Queries(ids, keys, pool, logits, None, np.full(len(keys), -1, np.int32))
+    names = np.array(ids or [f"input/{number}" for number in range(len(keys))], dtype=np.str_)
+    return Queries(names, keys, pool, logits, None, np.full(len(keys), -1, np.int32))
 
 
 def load(name: str, root: Path = ROOT) -> AttnKNN:

@@ -14,14 +14,15 @@ with explained():
         "How is it made?",
         "Choose data, start a run, and watch neighbors find each other. It goes on when you leave.",
     )
-    left, right = st.columns([0.3, 0.7], gap="large")
-    with left:
-        choice = form.choose()
-        form.offer_start(choice)
-    with right:
-        view = views.choose()
-        live.watch(is_shown=view == "now")
-        if view == "history":
-            history.show()
-        elif view == "checkpoints":
-            checkpoints.show()
+    if live.is_open():
+        left, right = st.columns([0.3, 0.7], gap="large")
+        with left:
+            choice = form.choose()
+            form.offer_start(choice)
+        with right:
+            view = views.choose()
+            live.watch(is_shown=view == "now")
+            if view == "history":
+                history.show()
+            elif view == "checkpoints":
+                checkpoints.show()

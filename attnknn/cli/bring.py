@@ -26,8 +26,7 @@ def download_dataset(
 
     with open_progress(quiet) as report:
         fetch(dataset, report)
-        report("Decoding", 0.0, {})
-        loaded = load_dataset(dataset)
+    loaded = load_dataset(dataset)
     facts = {"dataset": dataset, "title": loaded.title, "items": len(loaded.labels), "found": where_found(dataset)}
     if as_json:
         print_json(facts)

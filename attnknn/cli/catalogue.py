@@ -19,19 +19,40 @@ if TYPE_CHECKING:
 
 
 def list_datasets(as_json: AsJson = False) -> None:
-    """List the registered datasets, with their licences and sources."""
-    from attnknn.data import describe_datasets
+    """List the registered datasets: which are on this machine, their licences and their sources."""
+    from attnknn.data import describe_datasets, where_found
 
-    rows = [asdict(description) for description in describe_datasets()]
+    rows = [asdict(description) | {"where": where_found(description.name)} for description in describe_datasets()]
+    rows = [row | {"here": row["where"] is not None} for row in rows]
     if as_json:
         print_json({"datasets": rows})
         return
-    columns = ("name", "title", "kind", "n_items", "n_classes")
-    cells = [[str(row[column]) for column in columns] for row in rows]
-    print_table("Datasets", ["name", "title", "kind", "items", "classes"], cells, n_words=3)
+    cells = [
+        [row["name"], row["title"], row["kind"], _how_far(row), str(row["n_items"]), str(row["n_classes"])]
+        for row in rows
+    ]
+    print_table("Datasets", ["name", "title", "kind", "on this machine", "items", "classes"], cells, n_words=4)
+    _tell_how_to_get([row for row in rows if not row["here"]])
     typer.echo("Licences and sources\n")
     for row in rows:
         typer.echo(f"  {row['name']}: {row['licence']}. {row['source']}")
+
+
+def _how_far(row: dict[str, Any]) -> str:
+    """Say whether a dataset is on this machine, or what it takes to bring it there."""
+    if not row["download"]:
+        return "comes with it"
+    return "yes" if row["here"] else f"no; {row['download']}"
+
+
+def _tell_how_to_get(rows: list[dict[str, Any]]) -> None:
+    """Say what can be done about datasets that are not on this machine."""
+    if rows:
+        typer.echo(f"Not on this machine: {PROGRAM} download NAME, or set ATTNKNN_DATA to\n")
+    for row in rows:
+        typer.echo(f"  {row['name']}: {row['by_hand']}")
+    if rows:
+        typer.echo("")
 
 
 def list_checkpoints(context: typer.Context, as_json: AsJson = False) -> None:

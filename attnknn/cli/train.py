@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shlex
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING
 
 import typer
 
-from attnknn.cli.options import LARGEST_SEED, AsJson, read_whole, refuse
+from attnknn.cli import train_options as options
+from attnknn.cli.options import AsJson, refuse
 from attnknn.cli.show import print_json, print_table, write_interval, write_noise
-from attnknn.cli.terminal import PROGRAM, root_of
-from attnknn.config import AttentionConfig
+from attnknn.cli.terminal import root_of
 from attnknn.errors import CheckpointError, MissingLibrary
 
 if TYPE_CHECKING:
@@ -27,35 +25,24 @@ if TYPE_CHECKING:
     from attnknn.data import Dataset
 
 DRAFTS = ".drafts"  # in the folder of checkpoints: what interrupted runs go on from
-MOST_EPOCHS = 100_000
-USUAL = AttentionConfig()
 
 
 def train_checkpoint(
     context: typer.Context,
-    dataset: Annotated[
-        str, typer.Argument(metavar="DATASET", help="Name of a registered dataset.", show_default=False)
-    ],
-    name: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Name of the checkpoint.", show_default="that of the dataset")
-    ] = None,
-    seed: Annotated[
-        str, typer.Option(metavar="N", help="Seeds the split, the embedder and the noise of the fit.")
-    ] = "0",
-    epochs: Annotated[
-        str | None, typer.Option(metavar="N", help="Passes over the training items.", show_default="suits the data")
-    ] = None,
-    k: Annotated[
-        str | None, typer.Option("--k", metavar="N", help="Neighbors per query.", show_default=str(USUAL.k))
-    ] = None,
-    heads: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAMES", help="Heads of the attention, with commas between.", show_default=",".join(USUAL.heads)
-        ),
-    ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace a checkpoint of that name.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
+    dataset: options.DatasetName,
+    name: options.Name = None,
+    seed: options.Seed = "0",
+    epochs: options.Epochs = None,
+    k: options.K = None,
+    heads: options.Heads = None,
+    held_out: options.HeldOut = None,
+    dimension: options.Dimension = None,
+    width: options.Width = None,
+    batch_size: options.BatchSize = None,
+    learning_rate: options.LearningRate = None,
+    dropout: options.Dropout = None,
+    force: options.Force = False,
+    quiet: options.Quiet = False,
     as_json: AsJson = False,
 ) -> None:
     """Train on DATASET, measure once on its test items, and save a checkpoint."""
@@ -64,7 +51,9 @@ def train_checkpoint(
     loaded, root = load_dataset(dataset), root_of(context)
     place = dataset if name is None else name
     check_place(place, root, force)
-    checkpoint = run(loaded, choose(loaded, seed, epochs, k, heads), place, root, quiet)
+    asked = {"seed": seed, "epochs": epochs, "k": k, "heads": heads, "held_out": held_out, "dimension": dimension}
+    asked |= {"width": width, "batch_size": batch_size, "learning_rate": learning_rate, "dropout": dropout}
+    checkpoint = run(loaded, options.choose(loaded, asked), place, root, quiet)
     if as_json:
         print_json({"checkpoint": checkpoint.name, "folder": str(checkpoint.folder), "card": checkpoint.card})
     else:
@@ -86,48 +75,6 @@ def check_place(name: str, root: Path, force: bool) -> None:
     if (root / name).exists() and not force:
         expected, received = "A new checkpoint needs a name of its own.", f'There is already a checkpoint "{name}".'
         raise CheckpointError(expected, received, "Choose another with --name, or replace it with --force.")
-
-
-def choose(dataset: Dataset, seed: str, epochs: str | None, k: str | None, heads: str | None) -> TrainingConfig:
-    """Take the defaults that suit the data, and change what was asked for.
-
-    Raises:
-        SettingError: A number is out of its range, or a head unknown.
-        MissingLibrary: torch is not installed.
-    """
-    from attnknn.bundle import POOL
-    from attnknn.training.defaults import default_config
-
-    number = read_whole("--seed", seed, 0, LARGEST_SEED)
-    embedder: dict[str, Any] = {} if epochs is None else {"epochs": read_whole("--epochs", epochs, 1, MOST_EPOCHS)}
-    attention: dict[str, Any] = {} if k is None else {"k": read_whole("--k", k, 1, POOL)}
-    if heads is not None:
-        attention["heads"] = read_heads(heads)
-    config = default_config(dataset, number)
-    return replace(
-        config,
-        embedder=replace(config.embedder, **embedder),
-        attention=replace(config.attention, **attention),
-    )
-
-
-def read_heads(text: str) -> tuple[str, ...]:
-    """Read names of heads, with commas between.
-
-    Raises:
-        SettingError: A name is unknown, or there twice.
-
-    Example:
-        >>> read_heads("nearest, trusted")
-        ('nearest', 'trusted')
-    """
-    from attnknn.models.attention import HEADS
-
-    names = tuple(name.strip() for name in text.split(","))
-    if not set(names) <= set(HEADS) or len(set(names)) < len(names):
-        expected = f"different names among {', '.join(HEADS)}"
-        raise refuse("--heads", text, expected, "Write them as in --heads nearest,trusted.")
-    return names
 
 
 def import_fit() -> Callable[..., AttnKNN]:
@@ -154,6 +101,7 @@ def run(dataset: Dataset, config: TrainingConfig, name: str, root: Path, quiet: 
         KeyboardInterrupt: Somebody pressed Ctrl-C; how to go on was said.
     """
     from attnknn.cli.progress import open_progress
+    from attnknn.training.defaults import command_line
 
     fit = import_fit()
     with open_draft(config, root) as draft, open_progress(quiet) as report:
@@ -207,26 +155,6 @@ def how_to_go_on(draft: Path) -> str:
     if any(draft.iterdir()):
         return "What was trained is kept. Go on with the same command."
     return "Nothing was trained yet that could be kept. Start again with the same command."
-
-
-def command_line(config: TrainingConfig, name: str) -> str:
-    """Write the command that makes a checkpoint again, whatever the defaults will be by then.
-
-    Example:
-        >>> from attnknn.config import TrainingConfig
-        >>> command_line(TrainingConfig("digits", 1, attention=AttentionConfig(("trusted",))), "second")
-        'python -m attnknn train digits --name second --seed 1 --epochs 40 --k 16 --heads trusted'
-    """
-    attention = config.attention
-    options = {
-        "--name": None if name == config.dataset else name,
-        "--seed": config.seed,
-        "--epochs": config.embedder.epochs,
-        "--k": attention.k,
-        "--heads": ",".join(attention.heads),
-    }
-    words = [str(word) for option, value in options.items() if value is not None for word in (option, value)]
-    return shlex.join([*PROGRAM.split(), "train", config.dataset, *words])
 
 
 def show_checkpoint(checkpoint: Checkpoint) -> None:

@@ -16,6 +16,7 @@ from attnknn.errors import UnknownItem
 Kind = Literal["image", "table", "points"]
 TEST_SHARE = 0.3
 SPLIT_SEED = 0
+BY_HAND = "by hand"
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,9 @@ class DatasetDescription:
         n_classes: C.
         licence: On what terms it may be used.
         source: Whom to cite, and where it comes from.
+        download: Empty if it comes with the product; else how large its download is, such as "170 MB",
+            or "by hand" where it cannot be downloaded from here.
+        by_hand: Which folder ATTNKNN_DATA may name instead, in words; empty if it comes with the product.
     """
 
     name: str
@@ -39,6 +43,13 @@ class DatasetDescription:
     n_classes: int
     licence: str
     source: str
+    download: str = ""
+    by_hand: str = ""
+
+    @property
+    def can_be_downloaded(self) -> bool:
+        """Whether `fetch` can bring it onto this machine."""
+        return self.download not in ("", BY_HAND)
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,8 +86,7 @@ class Dataset:
 
     def __post_init__(self) -> None:
         for field in ("inputs", "labels", "ids", "splits", "groups"):
-            array = np.array(getattr(self, field))
-            array.setflags(write=False)
+            array = _freeze(getattr(self, field))
             object.__setattr__(self, field, array)
         _check(self)
 
@@ -91,7 +101,7 @@ class Dataset:
         digest = sha256(self.name.encode())
         for array in (self.inputs, self.labels):
             digest.update(f"|{array.dtype.str}{array.shape}|".encode())
-            digest.update(array.tobytes())
+            digest.update(np.ascontiguousarray(array).data)
         return digest.hexdigest()
 
     def where(self, split: str) -> np.ndarray:
@@ -125,11 +135,12 @@ def make_dataset(
     labels: np.ndarray,
     class_names: Sequence[str],
     feature_names: Sequence[str] = (),
+    is_test: np.ndarray | None = None,
 ) -> Dataset:
     """Give raw items their duplicate groups, their split and their ids.
 
-    30 % of each class are for testing; no duplicate group is on both sides. Ids count the items of
-    each split in the order of the source.
+    Unless the source has a split of its own, 30 % of each class are for testing, and no duplicate
+    group is on both sides. Ids count the items of each split in the order of the source.
 
     Args:
         description: The facts the dataset was registered with.
@@ -137,6 +148,7 @@ def make_dataset(
         labels: Integers of shape (n,) in 0..C-1.
         class_names: C names.
         feature_names: One name per column; leave empty for images.
+        is_test: The source's own split: booleans of shape (n,).
 
     Returns:
         The dataset; the same items always give the same ids.
@@ -152,7 +164,8 @@ def make_dataset(
     """
     labels = np.asarray(labels, dtype=np.int64)
     groups = group_duplicates(inputs)
-    is_test = split_by_group(labels, groups, TEST_SHARE, SPLIT_SEED)
+    if is_test is None:
+        is_test = split_by_group(labels, groups, TEST_SHARE, SPLIT_SEED)
     splits = np.where(is_test, "test", "train")
     return Dataset(
         name=description.name,
@@ -168,6 +181,21 @@ def make_dataset(
         licence=description.licence,
         source=description.source,
     )
+
+
+def _freeze(values: np.ndarray) -> np.ndarray:
+    """Return an array that nobody can write to: a copy, unless it is one already.
+
+    Images in their thousands are memory-mapped for reading only; a copy would bring them all into memory.
+    """
+    part: object = values
+    while isinstance(part, np.ndarray) and not part.flags.writeable:
+        part = part.base
+    if isinstance(values, np.ndarray) and not isinstance(part, np.ndarray):
+        return values
+    array = np.array(values)
+    array.setflags(write=False)
+    return array
 
 
 def _number(name: str, splits: np.ndarray) -> np.ndarray:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from hashlib import blake2b
+
 import numpy as np
 
 from attnknn.data.chance import hash_to_units
@@ -23,9 +25,10 @@ def group_duplicates(inputs: np.ndarray) -> np.ndarray:
         >>> group_duplicates(np.array([[1.0, 2.0], [3.0, 4.0], [1.0, 2.0]])).tolist()
         [0, 1, 0]
     """
-    rows = np.ascontiguousarray(inputs + 0)  # adding zero turns -0.0 into 0.0
+    rows = np.ascontiguousarray(inputs if inputs.dtype.kind in "bui" else inputs + 0)  # 0 turns -0.0 into 0.0
     numbers: dict[bytes, int] = {}
-    return np.array([numbers.setdefault(row.tobytes(), len(numbers)) for row in rows], dtype=np.int64)
+    digests = (blake2b(row.tobytes(), digest_size=16).digest() for row in rows)
+    return np.array([numbers.setdefault(digest, len(numbers)) for digest in digests], dtype=np.int64)
 
 
 def split_by_group(labels: np.ndarray, groups: np.ndarray, share: float, seed: int) -> np.ndarray:

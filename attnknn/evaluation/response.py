@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from attnknn.classifier import AttnKNN
 from attnknn.config import LabelNoise
+from attnknn.prediction import Prediction
 
 RATES = tuple(round(0.05 * step, 2) for step in range(19))  # 0 to 90 %
 RACING = ("uniform", "distance", "attention")
@@ -18,13 +19,17 @@ class NoiseResponse:
 
     Attributes:
         rates: R noise rates, ascending.
-        probability: Of the true label, by vote, R numbers each; before calibration.
-        leaves: The first rate at which a vote no longer predicts the true label; None: never.
+        probability: Of the class that is followed, by vote, R numbers each; before calibration.
+        leaves: The first rate at which a vote no longer predicts that class; None: never.
+        followed: The class: the true label, or where nobody knows it, what attention answers at the first rate.
+        is_truth: Whether that is the true label.
     """
 
     rates: tuple[float, ...]
     probability: dict[str, tuple[float, ...]]
     leaves: dict[str, float | None]
+    followed: int
+    is_truth: bool
 
 
 def respond_to_noise(
@@ -41,15 +46,33 @@ def respond_to_noise(
     Raises:
         UnknownItem: If there is no item of that id.
     """
-    probability: dict[str, list[float]] = {vote: [] for vote in votes}
-    leaves: dict[str, float | None] = dict.fromkeys(votes)
-    for rate in rates:
-        prediction = classifier.predict_items([item_id], k, replace(noise, rate=rate), temperature)
-        if prediction.queries.labels is None:
-            raise ValueError("a response to noise needs the true label, however: queries.labels=None")
-        truth = int(prediction.queries.labels[0])
-        for vote in votes:
-            probability[vote].append(float(prediction.ballot.votes[vote].probabilities[0, truth]))
-            if leaves[vote] is None and prediction.predicted(vote)[0] != truth:
-                leaves[vote] = rate
-    return NoiseResponse(tuple(rates), {vote: tuple(line) for vote, line in probability.items()}, leaves)
+    return follow(lambda draw: classifier.predict_items([item_id], k, draw, temperature), noise, rates, votes)
+
+
+def follow(
+    predict: Callable[[LabelNoise], Prediction],
+    noise: LabelNoise,
+    rates: Sequence[float] = RATES,
+    votes: Sequence[str] = RACING,
+) -> NoiseResponse:
+    """Classify one query at every rate, whatever it is, and follow one class.
+
+    Args:
+        predict: Classifies the query under a draw of label noise.
+        noise: Its kind and seed are used.
+        rates: Noise rates, ascending.
+        votes: Names of votes.
+    """
+    predictions = [predict(replace(noise, rate=rate)) for rate in rates]
+    labels = predictions[0].queries.labels
+    followed = int(predictions[0].predicted("attention")[0] if labels is None else labels[0])
+    probability = {
+        vote: tuple(float(one.ballot.votes[vote].probabilities[0, followed]) for one in predictions) for vote in votes
+    }
+    leaves = {
+        vote: next(
+            (rate for rate, one in zip(rates, predictions, strict=True) if one.predicted(vote)[0] != followed), None
+        )
+        for vote in votes
+    }
+    return NoiseResponse(tuple(rates), probability, leaves, followed, labels is not None)

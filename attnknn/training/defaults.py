@@ -1,11 +1,23 @@
-"""What suits a kind of data; needs no torch, so that the page can show it in a form."""
+"""What suits a kind of data, what may be chosen instead, and the command that says so.
+
+Needs no torch, so that the page can show it in a form.
+"""
 
 from __future__ import annotations
 
+import shlex
+from typing import Any
+
 from attnknn.config import EmbedderConfig, TrainingConfig
-from attnknn.data import Dataset, DatasetDescription
+from attnknn.data import Dataset, DatasetDescription, describe_datasets
 
 TABLE = EmbedderConfig("mlp", dimension=16, width=64, epochs=100, batch_size=32, learning_rate=2e-3, dropout=0.2)
+
+SHARES = {"held_out": (0.1, 0.4), "dropout": (0.0, 0.7)}
+"""Between what a share must lie."""
+
+ALWAYS = ("--seed", "--epochs", "--k", "--heads")
+"""What a command says even where it is the default."""
 
 
 def default_config(dataset: Dataset | DatasetDescription, seed: int = 0) -> TrainingConfig:
@@ -13,3 +25,42 @@ def default_config(dataset: Dataset | DatasetDescription, seed: int = 0) -> Trai
     if dataset.kind == "image":
         return TrainingConfig(dataset.name, seed)
     return TrainingConfig(dataset.name, seed, embedder=TABLE)
+
+
+def command_line(config: TrainingConfig, name: str) -> str:
+    """Write the command that makes a checkpoint again: every choice that is not what suits the data.
+
+    Args:
+        config: What is trained.
+        name: Of the checkpoint; left out where it is the dataset's.
+
+    Example:
+        >>> command_line(TrainingConfig("digits", 3, held_out=0.3), "other")
+        'python -m attnknn train digits --name other --seed 3 --epochs 40 --k 16 --heads trusted,typical --held-out 0.3'
+    """
+    known = {one.name: one for one in describe_datasets()}
+    usual = TrainingConfig(config.dataset)
+    if config.dataset in known:
+        usual = default_config(known[config.dataset])
+    before, chosen = _options(usual, config.dataset), _options(config, name)
+    said = {option: chosen[option] for option in chosen if option in ALWAYS or chosen[option] != before[option]}
+    words = [str(word) for pair in said.items() for word in pair]
+    return shlex.join(["python", "-m", "attnknn", "train", config.dataset, *words])
+
+
+def _options(config: TrainingConfig, name: str) -> dict[str, Any]:
+    """Lay out a configuration as the options of the terminal's `train`."""
+    embedder, attention = config.embedder, config.attention
+    return {
+        "--name": name,
+        "--seed": config.seed,
+        "--epochs": embedder.epochs,
+        "--k": attention.k,
+        "--heads": ",".join(attention.heads),
+        "--held-out": config.held_out,
+        "--dimension": embedder.dimension,
+        "--width": embedder.width,
+        "--batch-size": embedder.batch_size,
+        "--learning-rate": embedder.learning_rate,
+        "--dropout": embedder.dropout,
+    }

@@ -6,6 +6,7 @@ import json
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -13,8 +14,9 @@ from streamlit.delta_generator import DeltaGenerator
 from attnknn.classifier import AttnKNN
 from attnknn.config import NOISE_KINDS, LabelNoise
 from attnknn.errors import UnknownCheckpoint
+from attnknn.evaluation.response import follow
 from attnknn.prediction import Prediction
-from attnknn.ui import state, store
+from attnknn.ui import state, store, upload
 from attnknn.ui.board import draw_board
 from attnknn.ui.display import notice
 from attnknn.ui.present import describe_source, present
@@ -80,8 +82,12 @@ def check_link(link: Mapping[str, str], trained: AttnKNN, prediction: Prediction
 
 
 def choose_query(trained: AttnKNN, place: DeltaGenerator) -> str:
-    """Let the visitor choose a test item by its id."""
+    """Let the visitor choose a test item by its id, or a picture of their own that a link names."""
+    upload.show_next()
     ids = [str(item) for item in trained.queries.ids]
+    asked = str(st.session_state.get("query") or st.query_params.get("query", ""))
+    if upload.find(asked, trained):
+        ids = [asked, *ids]
     if st.session_state.get("query", ids[0]) not in ids:  # another checkpoint was chosen
         st.session_state["query"] = ids[0]
     return place.selectbox(
@@ -160,15 +166,24 @@ def offer_finders(trained: AttnKNN, setting: Setting, query: str, row: DeltaGene
             disabled=not found,
             help=f"{here or '–'} of {len(found)} test items" if found else "None under this setting.",
         )
+    upload.offer(trained, row)
 
 
 def draw(trained: AttnKNN, query: str, setting: Setting) -> Prediction:
     """Classify the query, draw the board, and keep the chosen neighbor in the URL."""
-    prediction = trained.predict_items([query], setting.k, setting.noise, setting.temperature)
+    prediction = _predict(trained, query, setting.k, setting.noise, setting.temperature)
     digest, noise = store.digest(trained), setting.noise
-    response = store.noise_response(trained.name, digest, query, setting.k, noise.kind, noise.seed, setting.temperature)
+    own = upload.find(query, trained)
+    if own:
+        predict = partial(_predict, trained, query, setting.k, temperature=setting.temperature)
+        response = follow(lambda draw: predict(noise=draw), noise)
+    else:
+        response = store.noise_response(
+            trained.name, digest, query, setting.k, noise.kind, noise.seed, setting.temperature
+        )
     asked = st.query_params.get(NEIGHBOR)
-    board = present(trained, prediction, response, describe_source(trained, prediction, digest), asked)
+    provenance = describe_source(trained, prediction, digest)
+    board = present(trained, prediction, response, provenance, asked, own.values if own else None)
     chosen = draw_board(board, BOARD)
     nearest = board["neighbors"][0]["id"]
     if chosen is None or chosen == nearest:
@@ -176,6 +191,14 @@ def draw(trained: AttnKNN, query: str, setting: Setting) -> Prediction:
     elif chosen != asked:
         st.query_params[NEIGHBOR] = chosen
     return prediction
+
+
+def _predict(trained: AttnKNN, query: str, k: int, noise: LabelNoise, temperature: float) -> Prediction:
+    """Classify a test item, or a picture that the worker has embedded."""
+    own = upload.find(query, trained)
+    if own:
+        return trained.predict_embedded(own.key[None], own.logits[None], k, noise, temperature, [query])
+    return trained.predict_items([query], k, noise, temperature)
 
 
 def take_away(trained: AttnKNN, prediction: Prediction) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from attnknn.arrays import entropy
 from attnknn.classifier import AttnKNN
@@ -22,7 +23,12 @@ SHOWN_FIRST = (*RACING, *(vote for vote in COMPARED if vote not in RACING))
 
 
 def present(
-    classifier: AttnKNN, prediction: Prediction, response: NoiseResponse, provenance: str, selected: str | None
+    classifier: AttnKNN,
+    prediction: Prediction,
+    response: NoiseResponse,
+    provenance: str,
+    selected: str | None,
+    shown: NDArray[Any] | None = None,
 ) -> BoardData:
     """Lay out one query for the board.
 
@@ -32,6 +38,7 @@ def present(
         response: The same query under growing noise.
         provenance: One line: search, n, noise and seed, checkpoint.
         selected: Id of the chosen neighbor; the nearest if None.
+        shown: The raw image of a query that is no item of the bundle.
     """
     facts = prediction.to_dict()
     is_image = classifier.card["dataset"]["kind"] == "image"
@@ -52,7 +59,7 @@ def present(
         neighbors=[_neighbor(facts, place, features) for place in range(prediction.k)],
         votes=[_vote(prediction, facts, name) for name in SHOWN_FIRST],
         curve=_curve(prediction, response),
-        atlas=_atlas(classifier, ids) if is_image else None,
+        atlas=_atlas(classifier, ids, shown) if is_image else None,
         provenance=provenance,
         selected=selected if selected in ids[1:] else ids[1],
         temperature=prediction.temperature,
@@ -90,10 +97,11 @@ class _Features:
         return [(self.names[f], f"{self.rows[item][f]:.4g}") for f in self.order[:FEATURES_ON_A_CARD]]
 
 
-def _atlas(classifier: AttnKNN, ids: list[str]) -> Atlas:
+def _atlas(classifier: AttnKNN, ids: list[str], shown: NDArray[Any] | None) -> Atlas:
     """Pack the query and its neighbors, stretched so that the brightest pixel of the bank is 255."""
     brightest = max(int(classifier.bundle.arrays["entry_inputs"].max()), 1)
-    images = np.stack([np.asarray(classifier.bundle.input_of(item)) for item in ids]).astype(np.float64)
+    first = classifier.bundle.input_of(ids[0]) if shown is None else shown
+    images = np.stack([first, *(classifier.bundle.input_of(item) for item in ids[1:])]).astype(np.float64)
     return pack_atlas(np.clip(images * (255 / brightest), 0, 255).astype(np.uint8))
 
 
@@ -121,7 +129,7 @@ def _vote(prediction: Prediction, facts: dict[str, Any], name: str) -> Vote:
         "title": TITLES[name],
         "probabilities": list(said["probabilities"].values()),
         "predicted": said["predicted"],
-        "is_correct": said["predicted"] == facts["label"],
+        "is_correct": None if facts["label"] is None else said["predicted"] == facts["label"],
         "weights": cast.weights[0].tolist() if is_race and cast.weights is not None else None,
         "sink": 0.0 if cast.sink is None else float(cast.sink[0]),
         "effective": said["effective_neighbors"],
@@ -129,7 +137,9 @@ def _vote(prediction: Prediction, facts: dict[str, Any], name: str) -> Vote:
 
 
 def _curve(prediction: Prediction, response: NoiseResponse) -> Curve:
+    answer = f"“{prediction.class_names[response.followed]}”, attention's answer on clean labels,"
     return {
+        "subject": "the true label" if response.is_truth else answer,
         "rates": list(response.rates),
         "rate": prediction.noise.rate,
         "probability": {vote: list(line) for vote, line in response.probability.items()},

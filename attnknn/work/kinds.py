@@ -10,6 +10,10 @@ from attnknn.jobs.child import Work
 from attnknn.jobs.context import Context
 
 
+SHARES = {"Downloading": (0.0, 0.9), "Unpacking": (0.9, 0.95), "Decoding": (0.95, 1.0)}
+"""Where the share of the bar of each stage of a download begins and ends."""
+
+
 def train(context: Context) -> Mapping[str, Any]:
     """Train as the spec says, going on from the draft if there is one, and save the checkpoint."""
     from attnknn.work.train import train_checkpoint
@@ -21,9 +25,12 @@ def download(context: Context) -> Mapping[str, Any]:
     """Bring a dataset onto this machine, and decode it once, so that others find it ready."""
     from attnknn.data import fetch, load_dataset
 
+    def report(stage: str, done: float, numbers: Mapping[str, Any]) -> None:
+        begin, end = SHARES[stage]
+        context.report(stage, begin + (end - begin) * done, numbers)
+
     name = context.job.spec["dataset"]
-    fetch(name, _within(context, 0.0, 0.9), context.pause_point)
-    context.report("Decoding", 0.9)
+    fetch(name, report, context.pause_point)
     return {"dataset": name, "items": len(load_dataset(name).labels)}
 
 
@@ -32,7 +39,7 @@ def prepare(context: Context) -> Mapping[str, Any]:
     from attnknn.training.prepare import prepare_checkpoint
 
     name = context.job.spec["checkpoint"]
-    card = prepare_checkpoint(name, root_from_environment(), _within(context, 0.0, 1.0), context.pause_point)
+    card = prepare_checkpoint(name, root_from_environment(), context.report, context.pause_point)
     return {"checkpoint": name, "trustworthiness": card["projection"]["trustworthiness"]}
 
 
@@ -48,15 +55,6 @@ def encode(context: Context) -> Mapping[str, Any]:
     from attnknn.work.encoding import encode_input
 
     return encode_input(context.job.spec)
-
-
-def _within(context: Context, begin: float, end: float) -> Any:
-    """Return a report whose whole is a part of the job's bar."""
-
-    def report(stage: str, done: float, numbers: Mapping[str, Any]) -> None:
-        context.report(stage, begin + (end - begin) * done, numbers)
-
-    return report
 
 
 KINDS: dict[str, Work] = {

@@ -17,7 +17,7 @@ from attnknn.bundle import POOL
 from attnknn.checkpoints import NAME, checkpoint_names, open_checkpoint, root_from_environment
 from attnknn.config import LabelNoise, TrainingConfig
 from attnknn.data import dataset_names, describe_dataset
-from attnknn.errors import SettingError, UnknownCheckpoint, UnknownDataset
+from attnknn.errors import SettingError, UnknownDataset
 from attnknn.jobs import Job, JobSettings, JobStore
 from attnknn.jobs.doorbell import Doorbell
 from attnknn.jobs.processes import has_worker_here, start_worker
@@ -81,7 +81,7 @@ def submit_download(store: JobStore, dataset: str, owner: str = "terminal") -> J
         StorageError: The table of jobs, or the folder of the worker, cannot be written.
     """
     description = describe_dataset(dataset)
-    if not description.download:
+    if not description.can_be_downloaded:
         ways = f"Put {description.by_hand}." if description.by_hand else "It is here already."
         raise SettingError("dataset", dataset, "one that can be downloaded", ways)
     return hand_over(store, store.submit("download", f"Download {description.title}", {"dataset": dataset}, owner))
@@ -95,9 +95,7 @@ def submit_preparation(store: JobStore, checkpoint: str, owner: str = "terminal"
         JobError: The owner has too many jobs waiting.
         StorageError: The table of jobs, or the folder of the worker, cannot be written.
     """
-    found = open_checkpoint(checkpoint, root_from_environment())
-    spec = {"checkpoint": checkpoint, "weights": found.card["files"]["weights.safetensors"]["sha256"]}
-    return hand_over(store, store.submit("prepare", f"Prepare {checkpoint}", spec, owner))
+    return hand_over(store, store.submit("prepare", f"Prepare {checkpoint}", _spec_of(checkpoint), owner))
 
 
 def submit_evaluation(
@@ -111,13 +109,13 @@ def submit_evaluation(
         JobError: The owner has too many jobs waiting.
         StorageError: The table of jobs, or the folder of the worker, cannot be written.
     """
-    open_checkpoint(checkpoint, root_from_environment())
+    spec = _spec_of(checkpoint)
     for k in ks:
         _check_bound("k", k)
     levels = len(ks) * len(noises)
     if not 1 <= levels <= MOST_LEVELS:
         raise SettingError("k × noise", f"{levels} levels", f"between 1 and {MOST_LEVELS} levels", "Choose fewer.")
-    spec = {"checkpoint": checkpoint, "ks": list(ks), "noises": [[n.kind, n.rate, n.seed] for n in noises]}
+    spec |= {"ks": list(ks), "noises": [[n.kind, n.rate, n.seed] for n in noises]}
     return hand_over(store, store.submit("evaluate", f"Measure {checkpoint}, {levels} levels", spec, owner))
 
 
@@ -125,16 +123,14 @@ def submit_encoding(store: JobStore, checkpoint: str, values: NDArray[Any], owne
     """Queue the embedding of one raw input; it does not wait behind long jobs.
 
     Raises:
-        UnknownCheckpoint: There is none of that name.
+        CheckpointError: There is none of that name, or it cannot be trusted.
         InputError: The input is too large, or of another type than bytes or 32-bit floats.
         JobError: The owner has too many jobs waiting.
         StorageError: The table of jobs, or the folder of the worker, cannot be written.
     """
-    if checkpoint not in checkpoint_names(root_from_environment()):
-        raise UnknownCheckpoint(checkpoint, checkpoint_names(root_from_environment()))
     packed = pack(values)
     unpack(packed)
-    spec = {"checkpoint": checkpoint, "input": packed}
+    spec = _spec_of(checkpoint) | {"input": packed}
     return hand_over(store, store.submit("encode", f"Embed one input for {checkpoint}", spec, owner, lane="quick"))
 
 
@@ -191,6 +187,12 @@ def ensure_worker(store: JobStore) -> None:
     if has_worker_here(settings) or store.has_worker(besides=socket.gethostname()):
         return
     _started[settings.folder] = start_worker(WORKER, settings), time.monotonic()
+
+
+def _spec_of(checkpoint: str) -> dict[str, Any]:
+    """Name a checkpoint together with its weights, since another may come under the same name."""
+    found = open_checkpoint(checkpoint, root_from_environment())
+    return {"checkpoint": checkpoint, "weights": found.card["files"]["weights.safetensors"]["sha256"]}
 
 
 def _check_bound(setting: str, value: float) -> None:

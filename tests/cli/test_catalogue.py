@@ -8,13 +8,42 @@ from dataclasses import asdict
 import pytest
 
 from attnknn.checkpoints import open_checkpoint
-from attnknn.data import describe_datasets
+from attnknn.data import describe_datasets, sources
 
 from .conftest import run_process
 
 
-def test_datasets_are_the_registered_ones(run_json):
-    assert run_json("datasets") == {"datasets": [asdict(description) for description in describe_datasets()]}
+@pytest.fixture
+def bare(tmp_path, monkeypatch):
+    """A machine that holds nothing but the product, and the wines in a folder of the visitor's."""
+    file = tmp_path / "data" / "uci" / "winequality-red.csv"
+    file.parent.mkdir(parents=True)
+    file.write_text("", encoding="utf-8")
+    monkeypatch.setattr(sources, "SYSTEM_FOLDERS", ())
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("ATTNKNN_DATA", str(tmp_path / "data"))
+    return tmp_path / "data"
+
+
+def test_datasets_are_the_registered_ones_and_where_they_are(run_json, bare):
+    rows = run_json("datasets")["datasets"]
+    where = {row["name"]: (row.pop("here"), row.pop("where")) for row in rows}
+    assert rows == [asdict(description) for description in describe_datasets()]
+    assert where["digits"] == (True, "comes with the product")
+    assert where["wine_red"] == (True, f"UCI's file in {bare}")
+    assert where["cifar10"] == where["adult"] == (False, None)
+
+
+def test_the_table_says_what_is_here_and_how_to_get_the_rest(run, bare):
+    lines = run("datasets").stdout.splitlines()
+    table = {line.split()[0]: " ".join(line.split()) for line in reversed(lines) if line.strip()}
+    assert "image comes with it 1797" in table["digits"]
+    assert "table yes 1599" in table["wine_red"]
+    assert "image no; 170 MB 60000" in table["cifar10"]
+    assert "table no; by hand 48842" in table["adult"]
+    (told,) = (at for at, line in enumerate(lines) if "download NAME, or set ATTNKNN_DATA to" in line)
+    names = [line.split(":")[0].strip() for line in lines[told + 2 : told + 7]]
+    assert names == ["cifar10", "cifar100", "mnist", "fashion_mnist", "adult"]
 
 
 def test_the_table_of_datasets_names_each_with_licence_and_source(run):

@@ -69,6 +69,17 @@ def test_a_table_a_name_and_silence_when_quiet(run, tmp_path):
     assert load("second", tmp_path).name == "second"
 
 
+def test_every_choice_of_an_embedder_is_trained_and_said_again_in_the_command(run_json, tmp_path):
+    chosen = ["--held-out", "0.3", "--dimension", "8", "--width", "12", "--batch-size", "16"]
+    chosen += ["--learning-rate", "0.01", "--dropout", "0.1"]
+    card = run_json("train", "iris", *QUICK, *chosen, root=tmp_path)["card"]
+    config = load("iris", tmp_path).config
+    embedder = config.embedder
+    assert (config.held_out, embedder.dimension, embedder.width, embedder.batch_size) == (0.3, 8, 12, 16)
+    assert (embedder.learning_rate, embedder.dropout) == (0.01, 0.1)
+    assert shlex.split(card["command"])[3:] == ["train", "iris", "--seed", "0", *QUICK, *chosen]
+
+
 def test_an_existing_checkpoint_is_kept_without_force_and_replaced_with_it(run, own_root):
     before = (own_root / "iris" / "card.json").read_bytes()
     refused = run("train", "iris", *QUICK, code=2, root=own_root)
@@ -95,6 +106,12 @@ def test_an_existing_checkpoint_is_kept_without_force_and_replaced_with_it(run, 
         (["iris", "--heads", "nearest,loudest"], f"--heads must be different names among {', '.join(HEADS)}."),
         (["iris", "--heads", "nearest,nearest"], "It was nearest,nearest."),
         (["iris", "--heads", ""], "It was empty."),
+        (["iris", "--held-out", "0.9"], "--held-out must be a number between 0.1 and 0.4. It was 0.9."),
+        (["iris", "--dropout", "half"], "--dropout must be a number between 0 and 0.7. It was half."),
+        (["iris", "--learning-rate", "nan"], "--learning-rate must be a number between 1e-05 and 0.5. It was nan."),
+        (["iris", "--width", "2"], "--width must be a whole number between 4 and 512. It was 2."),
+        (["iris", "--batch-size", "32.5"], "--batch-size must be a whole number between 4 and 4096. It was 32.5."),
+        (["iris", "--dimension", "0"], "--dimension must be a whole number between 2 and 512. It was 0."),
     ],
 )
 def test_what_cannot_be_trained_is_said_before_anything_is_written(run, tmp_path, arguments, sentence):

@@ -13,6 +13,7 @@ from attnknn.data import (
     DatasetDescription,
     dataset_names,
     describe_datasets,
+    is_here,
     load_dataset,
     make_dataset,
     register_dataset,
@@ -28,11 +29,17 @@ HASHES = {
     "spirals": "125e99d5d6b387a9e987199621227b1cd6779fca06938b0d1b04800e9a55cead",
     "circles": "5e1c6a48a8d7798f867ed1e68221011015d25793498ec9edbe778cdce2f577a0",
     "blobs": "3dd7a7ad61f001fb55717df2b1dc461289c28710accf0a4947c0c793fd19ed24",
+    "fashion_mnist": "29d199e3a128dac8a0ea3c236ad363c1141e76ddf7969964cd936d7f4f98e59b",
+    "wine_red": "6ce98cccc163ec22c4fe7f12e15ec5ddf811ad791996c06ab3200c3ff263fd6d",
+    "adult": "31217a7f90fef67de9246f103fb005cd1023f5135ed6c0f84bd259b5ef8ee40d",
 }
+OFFICIAL_SPLIT = ("cifar10", "cifar100", "mnist", "fashion_mnist", "adult")
 
 
 @pytest.fixture(params=dataset_names())
 def dataset(request) -> Dataset:
+    if not is_here(request.param):
+        pytest.skip(f"{request.param} is not on this machine")
     return load_dataset(request.param)
 
 
@@ -62,12 +69,14 @@ def test_the_catalogue_says_what_loading_shows(dataset):
     facts = {row.name: row for row in describe_datasets()}[dataset.name]
     shown = DatasetDescription(
         dataset.name,
-        dataset.title,
+        dataset.title.removesuffix(" (JPEG)"),
         dataset.kind,
         len(dataset.inputs),
         dataset.n_classes,
         dataset.licence,
         dataset.source,
+        facts.download,
+        facts.by_hand,
     )
     assert shown == facts
     assert len(np.unique(dataset.labels)) == facts.n_classes
@@ -94,6 +103,8 @@ except MissingLibrary as error:
 
 
 def test_inputs_labels_and_names_are_what_they_were(dataset):
+    if dataset.name not in HASHES:
+        pytest.skip("pixels of a JPEG are up to the library that decodes them")
     assert dataset.hash == HASHES[dataset.name]
 
 
@@ -138,6 +149,8 @@ def test_the_one_pair_of_equal_irises_is_on_one_side():
 
 
 def test_no_duplicate_straddles_the_split(dataset):
+    if dataset.name in OFFICIAL_SPLIT:
+        pytest.skip("the official split is kept as it is")
     groups = [set(dataset.groups[dataset.where(split)]) for split in ("train", "test")]
     assert not groups[0] & groups[1]
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from attnknn.data import dataset_names, group_duplicates, load_dataset, split_by_group
+from attnknn.data import describe_datasets, group_duplicates, load_dataset, split_by_group
 from tests.data.oracles import slow_groups, slow_quotas, slow_split
 
 SHARES = st.floats(0.05, 0.95)
@@ -87,7 +87,10 @@ def test_a_share_of_nothing_or_everything_is_refused(share):
         split_by_group(np.array([0, 1]), np.array([0, 1]), share, seed=0)
 
 
-@pytest.mark.parametrize("name", dataset_names())
+BUNDLED = [one.name for one in describe_datasets() if not one.download]
+
+
+@pytest.mark.parametrize("name", BUNDLED)
 def test_a_test_part_is_as_large_as_scikit_learns(name):
     from sklearn.model_selection import train_test_split
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from attnknn.config import TrainingConfig
-from attnknn.data import describe_datasets
+from attnknn.data import describe_datasets, sources
 from attnknn.training.defaults import default_config
 from attnknn.ui.training import story
 from tests.ui.apps import checked, errors, notices, plain
@@ -19,7 +19,10 @@ CONTROLS = {"data", "budget", "heads", "fit_k", "fit_seed", "held_out", "name", 
 # The form
 
 
-@pytest.mark.parametrize("one", describe_datasets(), ids=lambda one: one.name)
+BUNDLED = [one for one in describe_datasets() if not one.by_hand]
+
+
+@pytest.mark.parametrize("one", BUNDLED, ids=lambda one: one.name)
 def test_untouched_the_form_asks_for_what_suits_the_data(checkpoints, table, one, open_training):
     app = open_training(data=one.name)
     assert not app.error
@@ -49,7 +52,9 @@ def test_every_control_reaches_the_run(checkpoints, table, open_training):
     embedder = replace(usual.embedder, epochs=25, width=24, learning_rate=0.01)
     attention = replace(usual.attention, k=5, heads=("nearest",))
     assert asked == TrainingConfig("wine", 7, 0.3, embedder, attention)
-    assert (job.spec["name"], job.spec["command"]) == ("my-wine", ""), "the terminal cannot say width and learning rate"
+    command = "python -m attnknn train wine --name my-wine --seed 7 --epochs 25 --k 5 --heads nearest"
+    command += " --held-out 0.3 --width 24 --learning-rate 0.01"
+    assert (job.spec["name"], job.spec["command"]) == ("my-wine", command)
 
 
 def test_the_same_run_twice_is_one_job_and_another_gets_another_name(checkpoints, table, pressed_start):
@@ -109,6 +114,43 @@ def test_without_torch_there_is_a_sentence_instead_of_start(checkpoints, monkeyp
     assert any("Training needs PyTorch" in plain(one.value) for one in app.info)
 
 
+# Data that are not here
+
+
+@pytest.fixture
+def nothing_here(tmp_path, monkeypatch):
+    """A machine without any data but those that come with the product."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("ATTNKNN_DATA", str(tmp_path / "no-data"))
+    monkeypatch.setattr(sources, "SYSTEM_FOLDERS", ())
+
+
+@pytest.mark.parametrize("one", [one for one in describe_datasets() if one.by_hand], ids=lambda one: one.name)
+def test_data_that_are_not_here_are_named_and_cannot_be_trained_on(checkpoints, nothing_here, one, open_training):
+    app = open_training(data=one.name)
+    assert any(line.endswith(f"{one.title}** is not on this machine.") for line in markdown(app))
+    assert any("ATTNKNN_DATA" in line and one.by_hand in line.replace("\u2060", "") for line in markdown(app))
+    assert buttons(app)["start"].disabled
+    offered = [buttons(app)["download"].label] if "download" in buttons(app) else []
+    assert offered == ([f"Download ({one.download})"] if one.can_be_downloaded else [])
+
+
+def test_a_download_is_asked_for_once_and_watched_like_any_job(checkpoints, nothing_here, table, open_training):
+    app = press(open_training(data="mnist"), "download")
+    (job,) = table.all()
+    assert (job.kind, job.spec["dataset"], job.state) == ("download", "mnist", "queued")
+    assert app.query_params["job"] in (job.id, [job.id])
+    assert buttons(app)["download"].disabled
+    table.claim(job.id, "token")
+    table.report(job.id, "token", stage="Downloading train-images", progress=0.5)
+    checked(app.run())
+    assert "Downloading train-images" in plain(app.get("progress")[0].proto.text)
+    assert not app.get("plotly_chart")
+    press(app, f"cancel_{job.id}")
+    table.release(job.id, "token")
+    assert not buttons(checked(app.run()))["download"].disabled
+
+
 # What runs
 
 
@@ -159,6 +201,30 @@ def test_curves_and_neighbors_grow_with_the_events(checkpoints, table, pressed_s
 
 def points(chart):
     return json.loads(chart.proto.spec)["data"][0]["x"]
+
+
+@pytest.mark.parametrize("state", ["done", "failed", "cancelled"])
+def test_an_ended_run_starts_again_with_its_settings_under_a_free_name(checkpoints, table, state, pressed_start):
+    app = pressed_start(data="iris")
+    (job,) = table.all()
+    if state == "cancelled":
+        table.wish(job.id, "cancel")
+    else:
+        table.claim(job.id, "token")
+        table.end(job.id, "token", state)
+    (checkpoints / "iris").rename(checkpoints / "iris-2")
+    app.number_input(key="fit_seed").set_value(5)
+    press(checked(app.run()), f"again_{job.id}")
+    again = next(one for one in table.all() if one.id != job.id)
+    assert (again.spec["config"], again.spec["name"]) == (job.spec["config"], "iris-3")
+    assert "--name iris-3 --seed 0" in again.spec["command"]
+    assert app.query_params["job"] in (again.id, [again.id])
+
+
+def test_quick_jobs_are_nobodys_business(checkpoints, table, open_training):
+    table.submit("encode", "digits: one picture", {"checkpoint": "iris"}, lane="quick")
+    assert any("Nothing runs." in line for line in markdown(open_training()))
+    assert "No run was started yet" in open_training(view="history").info[0].value
 
 
 def test_a_finished_run_opens_in_neighbors(checkpoints, table, pressed_start):
@@ -215,3 +281,5 @@ def test_a_folder_that_cannot_be_made_is_a_sentence(checkpoints, tmp_path, monke
     app = open_training()
     assert len(errors(app)) == 1
     assert "ATTNKNN_JOBS" in errors(app)[0]
+    (tmp_path / "file").unlink()
+    assert any("Nothing runs." in line for line in markdown(checked(app.run()))), "once it can be made, all is well"

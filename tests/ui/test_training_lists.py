@@ -2,6 +2,7 @@
 
 from attnknn.checkpoints import checkpoint_names
 from attnknn.shelf import export_checkpoint, thrown_away
+from attnknn.work.results import write_table
 from tests.ui.apps import checked, errors, plain
 from tests.ui.training import buttons, finish, markdown, pick, press, spec
 
@@ -14,14 +15,43 @@ def test_history_lists_filters_and_explains(checkpoints, table, open_training):
     table.claim(failed.id, "token")
     table.end(failed.id, "token", "failed", error="The disk is full.")
     app = open_training(view="history")
-    assert list(app.dataframe[0].value["run"]) == ["wine → wine-2", "iris → iris-2"]
+    assert list(app.dataframe[0].value["job"]) == ["wine → wine-2", "iris → iris-2"]
     assert list(app.dataframe[0].value["why"]) == ["The disk is full.", ""]
-    app.selectbox(key="of_data").set_value("iris").run()
-    assert list(app.dataframe[0].value["job"]) == [done.id[:8]]
+    app.selectbox(key="about").set_value("iris").run()
+    assert list(app.dataframe[0].value["id"]) == [done.id[:8]]
     pick(app, "job_list_", 0)
     log = app.code[-1].value
     assert "epoch 3 · loss 0.3333 · held-out accuracy 83.3%" in log
     assert log.splitlines()[-1].endswith("done")
+
+
+def test_other_kinds_are_called_by_their_words_and_draw_no_curves(checkpoints, table, open_training):
+    finish(table, table.submit("train", "iris → iris-2", spec("iris")))
+    asked = {"checkpoint": "iris", "ks": [5], "noises": []}
+    job = table.submit("evaluate", "iris: votes over k", asked)
+    table.submit("download", "mnist (12 MB)", {"dataset": "mnist"})
+    table.submit("encode", "one picture", {"checkpoint": "iris"}, lane="quick")
+    table.claim(job.id, "token")
+    write_table(table.settings.draft(job.id), [{"k": 5, "accuracy": 0.9}])
+    table.end(job.id, "token", "done", result={"checkpoint": "iris", "rows": 1})
+    app = open_training(view="history")
+    assert list(app.dataframe[0].value["kind"]) == ["download", "evaluation", "training"]
+    app.selectbox(key="of_kind").set_value("evaluation").run()
+    pick(app, "job_list_", 0)
+    assert {one.label for one in app.get("download_button")} == {"CSV", "JSON"}
+    assert not app.get("plotly_chart")
+    assert "again" not in buttons(app)
+    settings = next(line for line in markdown(app) if job.id[:8] in line)
+    assert settings == f"job {job.id[:8]}"
+
+
+def test_a_table_that_is_gone_is_a_sentence(checkpoints, table, open_training):
+    job = table.submit("evaluate", "iris: votes over k", {"checkpoint": "iris"})
+    table.claim(job.id, "token")
+    table.end(job.id, "token", "done", result={"checkpoint": "iris", "rows": 1})
+    app = pick(open_training(view="history"), "job_list_", 0)
+    assert any("Start the job again." in line for line in markdown(app))
+    assert not app.get("download_button")
 
 
 # Checkpoints

@@ -9,7 +9,7 @@ import pytest
 from attnknn.training.defaults import default_config
 from attnknn.ui import palette
 from attnknn.ui.training import estimate, story
-from tests.ui.training import data, numbers, spec
+from tests.ui.training import data, finish, numbers, spec
 
 # What a run said
 
@@ -63,11 +63,44 @@ def replace_time(table, job, epoch, when):
     return replace(table.events(job.id)[-1], time=when)
 
 
-def test_an_estimate_is_what_finished_runs_took(checkpoints, table):
-    config = default_config(data("iris"))
-    assert estimate.estimate(config, 84, []).n_runs == 0
-    known = [estimate.Timing("mlp", 1.0, 10.0), estimate.Timing("cnn", 99.0, 99.0)]
-    found = estimate.estimate(config, 84, known)
-    assert found.low < 100 * 0.084 * 1.0 + 10 < found.high
-    assert found.n_runs == 1
+# How long a run will take
+
+
+def test_before_anything_was_measured_the_range_is_wide_and_says_so():
+    found = estimate.estimate(estimate.weigh(default_config(data("iris")), 84, 4), [])
+    assert found.n_runs == 0
+    assert found.high > 5 * found.low
+    assert "nothing was measured on this machine yet" in found.sentence()
+
+
+def test_an_estimate_is_what_the_amount_of_work_takes_at_the_measured_pace():
+    amount = estimate.Amount("iris", "mlp", training=10.0, around=6.0)
+    paces = [("iris", "mlp", 2.0, 1.0), ("wine", "mlp", 9.0, 9.0), ("iris", "cnn", 99.0, 99.0)]
+    timings = [estimate.Timing(*one) for one in paces]
+    found = estimate.estimate(amount, timings)
+    assert (found.low, found.high, found.n_runs) == pytest.approx((26 * 0.7, 26 * 1.3, 1))
     assert "1 finished run" in found.sentence()
+    elsewhere = estimate.estimate(replace(amount, dataset="flowers"), timings[1:])
+    assert elsewhere.high - elsewhere.low > found.high - found.low
+
+
+@pytest.mark.parametrize("name", ["digits", "iris"])
+def test_wider_smaller_batches_and_longer_is_more_work(name):
+    config = default_config(data(name))
+    usual = estimate.weigh(config, 1000, 64)
+    for change in ({"width": 2 * config.embedder.width}, {"batch_size": 8}, {"epochs": 2 * config.embedder.epochs}):
+        other = replace(config, embedder=replace(config.embedder, **change))
+        assert estimate.weigh(other, 1000, 64).training > usual.training
+        assert estimate.weigh(other, 1000, 64).around == usual.around
+    assert estimate.weigh(config, 2000, 64).training == pytest.approx(2 * usual.training, rel=0.05)
+
+
+def test_a_finished_run_is_timed_and_an_interrupted_one_is_not(checkpoints, table):
+    config = default_config(data("iris"))
+    n_epochs = config.embedder.epochs
+    job = replace(finish(table, table.submit("train", "x", spec("iris")), epochs=n_epochs), started=100.0, ended=180.0)
+    events = [replace(one, time=110 + 0.5 * i) for i, one in enumerate(table.events(job.id))]
+    amount = estimate.Amount("iris", "mlp", training=25.0, around=10.0)
+    assert estimate.time_run(job, events, amount) == estimate.Timing("iris", "mlp", 2.0, 3.0)
+    assert estimate.time_run(replace(job, attempt=2), events, amount) is None
+    assert estimate.time_run(job, events[:-1], amount) is None

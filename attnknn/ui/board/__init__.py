@@ -100,15 +100,17 @@ class Vote(TypedDict):
 
 
 class Curve(TypedDict):
-    """Probability of the true label over noise rates, by vote.
+    """Probability of one class over noise rates, by vote.
 
     Attributes:
+        subject: The class in words: `the true label`, or what stands in for it.
         rates: R noise rates, ascending, each in [0, 1].
         rate: The current one.
         probability: R numbers for each vote by name.
-        leaves: The first rate at which a vote no longer predicts the true label; None is never.
+        leaves: The first rate at which a vote no longer predicts that class; None is never.
     """
 
+    subject: str
     rates: list[float]
     rate: float
     probability: dict[str, list[float]]

@@ -1,4 +1,4 @@
-// Probability of the true label as noise grows, one line per vote, named where it ends.
+// Probability of one class as noise grows, the true label where it is known, one line per vote, named where it ends.
 
 const NAME_GAP = 12 // of 100: the least distance between two names
 
@@ -12,8 +12,9 @@ function drawCurve(view) {
   drawLines(panel.querySelector("svg"), lines, end)
   drawMarks(panel.querySelector(".marks"), lines, data.curve, end)
   set(panel.querySelector(".plot"), "aria-label", describeCurve(lines, data))
+  say(panel.querySelector("h2"), `Probability of ${data.curve.subject} as noise grows`)
   say(panel.querySelector(".count"), counted(data.curve.rates.length, "noise rate"))
-  sentence(panel.querySelector(".leaves"), ...leavesSentence(lines))
+  sentence(panel.querySelector(".leaves"), ...leavesSentence(lines, data.curve.subject))
 }
 
 function curveLines(data) {
@@ -82,17 +83,17 @@ function nameMarks(lines) {
   return names
 }
 
-function leavesSentence(lines) {
+function leavesSentence(lines, subject) {
   return lines.flatMap((line, i) => {
-    const said = i === 0 ? firstLeaves(line) : laterLeaves(line)
+    const said = i === 0 ? firstLeaves(line, subject) : laterLeaves(line)
     return i === 0 ? said : [" · ", ...said]
   })
 }
 
-function firstLeaves({ title, leave }) {
-  if (leave === null) return [`${title} `, ["never"], " leaves the true label"]
-  if (leave === 0) return [`${title} misses the true label `, ["from the start"]]
-  return [`${title} leaves the true label at `, [percent(leave)]]
+function firstLeaves({ title, leave }, subject) {
+  if (leave === null) return [`${title} `, ["never"], ` leaves ${subject}`]
+  if (leave === 0) return [`${title} misses ${subject} `, ["from the start"]]
+  return [`${title} leaves ${subject} at `, [percent(leave)]]
 }
 
 function laterLeaves({ title, leave }) {
@@ -104,5 +105,6 @@ function describeCurve(lines, data) {
   const { rates, rate } = data.curve
   const points = [0, 1 / 3, 2 / 3, 1].map((part) => rates[Math.round(part * (rates.length - 1))])
   const said = lines.map((line) => `${line.title}: ${points.map((r) => `${percent(valueAt(rates, line.values, r))} at noise ${percent(r)}`).join(", ")}, now ${percent(line.now)}`)
-  return `Probability of the true label ${data.query.label ?? ""} against label noise, now ${percent(rate)}. ${said.join("; ")}.`
+  const which = data.query.label == null ? "" : ` ${data.query.label}`
+  return `Probability of ${data.curve.subject}${which} against label noise, now ${percent(rate)}. ${said.join("; ")}.`
 }

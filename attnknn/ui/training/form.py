@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from typing import Any
@@ -11,23 +10,22 @@ from typing import Any
 import streamlit as st
 
 from attnknn.config import AttentionConfig, EmbedderConfig, TrainingConfig
-from attnknn.data import DatasetDescription, describe_datasets
+from attnknn.data import DatasetDescription, dataset_names, describe_dataset, describe_datasets
 from attnknn.errors import SettingError
-from attnknn.jobs import Job
 from attnknn.models.attention import HEADS
-from attnknn.training.defaults import default_config
+from attnknn.training.defaults import SHARES, default_config
 from attnknn.ui import state
 from attnknn.ui.display import explained, literal, notice
-from attnknn.ui.training import table, views
-from attnknn.ui.training.estimate import Estimate, Timing, estimate, n_items, time_run
-from attnknn.work.submit import LIMITS, free_name, submit_training
+from attnknn.ui.training import bring, cards, table
+from attnknn.ui.training.estimate import Amount, Estimate, Timing, estimate, n_trained, time_run, weigh
+from attnknn.ui.training.starting import new_name, start
+from attnknn.work.submit import LIMITS
 
 BUDGETS = {"quick": 0.25, "usual": 1.0, "thorough": 3.0}
 """Names of budgets, and how many times the usual epochs each has."""
 
 TITLES = {"cnn": "small convolutional network", "mlp": "small network for rows"}
 TIMED = 8  # finished runs that an estimate rests on, at most
-HELD_OUT = (10, 40)  # percent
 
 
 @dataclass(frozen=True)
@@ -57,7 +55,8 @@ def choose() -> Choice:
     seed = row.number_input("Seed", 0, state.LARGEST_SEED, 0, key="fit_seed", help="Of the split and the weights.")
     held_out = row.number_input(
         "Held out, %",
-        *HELD_OUT,
+        round(100 * SHARES["held_out"][0]),
+        round(100 * SHARES["held_out"][1]),
         round(100 * usual.held_out),
         5,
         key="held_out",
@@ -70,7 +69,7 @@ def choose() -> Choice:
         "Name of the checkpoint",
         key="name",
         max_chars=64,
-        placeholder=_new_name(config),
+        placeholder=new_name(config),
         help="Lower-case letters, digits, - and _. Left empty, it gets the name shown.",
     )
     return Choice(description, config, name.strip())
@@ -85,54 +84,20 @@ def offer_start(choice: Choice) -> None:
             icon=":material/info:",
         )
         return
+    is_here = bring.offer_data(choice.description)
     st.caption(_expect(choice).sentence())
-    if st.button("Start", type="primary", icon=":material/play_arrow:", key="start", width="stretch"):
+    if st.button(
+        "Start", type="primary", icon=":material/play_arrow:", key="start", width="stretch", disabled=not is_here
+    ):
         with explained(then_stop=False):
-            job = start(choice)
-            st.query_params["job"] = job.id
-            views.show_next("now")
-            st.rerun()
+            if not choice.config.attention.heads:
+                raise SettingError("Heads", "none", f"at least one of {', '.join(HEADS)}", "Choose one.")
+            start(choice.config, choice.name)
 
 
 def can_train() -> bool:
     """Whether a worker with PyTorch can be had: on this machine, or run by others."""
     return os.environ.get("ATTNKNN_WORKER") == "external" or find_spec("torch") is not None
-
-
-def start(choice: Choice) -> Job:
-    """Queue a run; the same settings as one that is active are that one.
-
-    Raises:
-        SettingError: No head was chosen, a number is out of its bounds, or the name is taken.
-        JobError: This visitor has too many jobs waiting.
-        StorageError: The table of jobs cannot be written.
-    """
-    config = choice.config
-    if not config.attention.heads:
-        raise SettingError("Heads", "none", f"at least one of {', '.join(HEADS)}", "Choose one.")
-    command = command_line(config, choice.name or _new_name(config))
-    job = table.read(lambda store: submit_training(store, config, choice.name or None, table.owner(), command))
-    table.changed()
-    return job
-
-
-def command_line(config: TrainingConfig, name: str) -> str:
-    """Write the command that makes a checkpoint again; empty where the terminal has no option for a choice.
-
-    Example:
-        >>> command_line(TrainingConfig("digits", 3), "second")
-        'python -m attnknn train digits --name second --seed 3 --epochs 40 --k 16 --heads trusted,typical'
-    """
-    (description,) = (one for one in describe_datasets() if one.name == config.dataset)
-    usual = default_config(description, config.seed)
-    embedder = replace(usual.embedder, epochs=config.embedder.epochs)
-    attention = replace(usual.attention, heads=config.attention.heads, k=config.attention.k)
-    if replace(usual, embedder=embedder, attention=attention) != config:
-        return ""
-    options = {"--name": name, "--seed": config.seed, "--epochs": embedder.epochs, "--k": attention.k}
-    options |= {"--heads": ",".join(attention.heads)}
-    words = [str(word) for option in options.items() for word in option]
-    return shlex.join(["python", "-m", "attnknn", "train", config.dataset, *words])
 
 
 def _choose_data() -> DatasetDescription:
@@ -183,7 +148,12 @@ def _choose_embedder(usual: EmbedderConfig) -> EmbedderConfig:
             batch_size=number(left, "batch_size", "Batch size", 16, "Items per step."),
             learning_rate=number(right, "learning_rate", "Learning rate", 1e-3, "At its peak.", "%.4f"),
             dropout=st.slider(
-                "Dropout", 0.0, 0.7, usual.dropout, 0.05, key=f"{usual.kind}_dropout", help="Share of units silenced."
+                "Dropout",
+                *SHARES["dropout"],
+                usual.dropout,
+                0.05,
+                key=f"{usual.kind}_dropout",
+                help="Share of units silenced.",
             ),
         )
 
@@ -191,7 +161,7 @@ def _choose_embedder(usual: EmbedderConfig) -> EmbedderConfig:
 def _expect(choice: Choice) -> Estimate:
     done = [job for job in table.all_jobs() if job.state == "done" and job.kind == "train"]
     timings = [timing for job in done[: 4 * TIMED] if (timing := _time(job.id)) is not None]
-    return estimate(choice.config, n_items(choice.description, choice.config), timings[:TIMED])
+    return estimate(_weigh(choice.description, choice.config), timings[:TIMED])
 
 
 @st.cache_data(max_entries=128, show_spinner=False)
@@ -199,11 +169,10 @@ def _time(job_id: str) -> Timing | None:
     """Time a finished run; it never changes any more."""
     job = table.read(lambda store: store.get(job_id))
     config = TrainingConfig.from_dict(job.spec["config"])
-    known = {one.name: one for one in describe_datasets()}
-    if config.dataset not in known:
+    if config.dataset not in dataset_names():
         return None
-    return time_run(job, table.events_of(job), n_items(known[config.dataset], config))
+    return time_run(job, table.events_of(job), _weigh(describe_dataset(config.dataset), config))
 
 
-def _new_name(config: TrainingConfig) -> str:
-    return table.read(lambda store: free_name(config.dataset, store))
+def _weigh(description: DatasetDescription, config: TrainingConfig) -> Amount:
+    return weigh(config, n_trained(description, config), cards.n_inputs(description))

@@ -9,23 +9,22 @@ from typing import Any
 import streamlit as st
 
 from attnknn.jobs import Job
-from attnknn.ui.display import literal
-from attnknn.ui.training import story, table
+from attnknn.ui.training import kinds, story, table
 from attnknn.ui.training.run import BADGES, draw_run
 
-MARKS = {"done": "✓", "failed": "✗", "cancelled": "■", "paused": "⏸", "running": "▶", "queued": "…"}
-NO_DATA = "any data"
+MARKS = {"done": "✓", "failed": "✗", "cancelled": "■", "paused": "‖", "running": "▶", "queued": "…"}
+ANY_KIND, ANYTHING = "any kind", "anything"
 
 
 def show() -> None:
     """Show past and present jobs, the newest first, and the one that is picked in full."""
-    jobs = [job for job in table.all_jobs() if job.kind == "train"]
+    jobs = table.all_jobs()
     if not jobs:
         st.info("No run was started yet. Choose data on the left, and press Start.", icon=":material/info:")
         return
     chosen = _filter(jobs)
     if not chosen:
-        st.info("No run fits these filters. Take one of them away.", icon=":material/filter_alt:")
+        st.info("Nothing fits these filters. Take one of them away.", icon=":material/filter_alt:")
         return
     job = _pick(chosen)
     if job is None:
@@ -37,13 +36,19 @@ def show() -> None:
 
 
 def _filter(jobs: list[Job]) -> list[Job]:
-    """Let the visitor keep only some states, and one dataset."""
-    row = st.container(horizontal=True, vertical_alignment="bottom", gap="medium")
+    """Let the visitor keep only some states, one kind, and what is about one dataset or checkpoint."""
+    row = st.container(horizontal=True, vertical_alignment="bottom", gap="small")
     there = [status for status in BADGES if any(job.status == status for job in jobs)]
     states = row.pills("State", there, selection_mode="multi", key="states", help="None chosen: all of them.")
-    data = sorted({_data(job) for job in jobs})
-    wanted = row.selectbox("Data", [NO_DATA, *data], key="of_data", width=200)
-    return [job for job in jobs if (not states or job.status in states) and wanted in (NO_DATA, _data(job))]
+    kind = row.selectbox("Kind", [ANY_KIND, *sorted({kinds.word(job) for job in jobs})], key="of_kind", width=160)
+    about = row.selectbox("About", [ANYTHING, *sorted({kinds.subject(job) for job in jobs})], key="about", width=200)
+    return [
+        job
+        for job in jobs
+        if (not states or job.status in states)
+        and kind in (ANY_KIND, kinds.word(job))
+        and about in (ANYTHING, kinds.subject(job))
+    ]
 
 
 def _pick(jobs: list[Job]) -> Job | None:
@@ -57,26 +62,23 @@ def _pick(jobs: list[Job]) -> Job | None:
         on_select="rerun",
         selection_mode="single-row",
         column_config={"progress": st.column_config.ProgressColumn(format="percent", min_value=0, max_value=1)},
-        alt="Runs, the newest first.",
+        placeholder="",
+        alt="Jobs, the newest first.",
     )
     return next((jobs[row] for row in event["selection"]["rows"] if row < len(jobs)), None)
 
 
 def _row(job: Job) -> dict[str, Any]:
     took = story.write_duration(job.ended - job.started) if job.started and job.ended else ""
-    config = job.spec.get("config", {})
     return {
         "asked for": time.strftime("%Y-%m-%d %H:%M", time.localtime(job.created)),
-        "run": job.title,
+        "kind": kinds.word(job),
+        "job": job.title,
         "state": f"{MARKS.get(job.state, '')} {job.status}",
         "progress": job.progress,
         "took": took,
-        "epochs": story.n_epochs(job),
-        "seed": config.get("seed"),
+        "epochs": story.n_epochs(job) or None,
+        "seed": job.spec.get("config", {}).get("seed"),
         "why": job.error or "",
-        "job": job.id[:8],
+        "id": job.id[:8],
     }
-
-
-def _data(job: Job) -> str:
-    return literal(str(job.spec.get("config", {}).get("dataset", "?")))

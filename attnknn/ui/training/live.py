@@ -1,20 +1,24 @@
-"""What runs now. One fragment looks at the table again, as long as something there may change by itself."""
+"""What runs now. One fragment looks at the table again and again, often while something runs, else now and then."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from attnknn.errors import UnknownJob
 from attnknn.jobs import Job
 from attnknn.ui import state
-from attnknn.ui.display import explained, notice
+from attnknn.ui.display import explained, notice, or_sentence
 from attnknn.ui.training import table
-from attnknn.ui.training.run import draw_row, draw_run
+from attnknn.ui.training.run import draw_body, draw_head, draw_progress, draw_row
 from attnknn.work.submit import ensure_worker
 
 WHEN_ASKED = 0.4  # seconds between two looks, while a run has not yet done what it was asked
 WHEN_ACTIVE = 1.0
 WHEN_PAUSED = 5.0
+WHEN_QUIET = 12.0
 SEEN_TO = 2.0  # seconds between two looks for a worker
 
 STYLE = """<style>
@@ -26,10 +30,23 @@ STYLE = """<style>
 </style>"""
 
 Signature = tuple[tuple[str, str], ...]
+Places = dict[str, tuple[DeltaGenerator, Callable[[Job], None]]]
+"""Where the moving part of a job goes, by its id, and who draws it."""
+
+
+def is_open() -> bool:
+    """Whether the table of jobs can be read; if not, say why, and go on as soon as it can."""
+    if not isinstance(or_sentence(table.all_jobs), str):
+        return True
+    st.fragment(_wait, run_every=WHEN_PAUSED if table.is_polling() else None)()
+    return False
 
 
 def watch(is_shown: bool) -> None:
     """Draw what runs, and keep watching it; the whole page is drawn again when a job changes its state.
+
+    Names and buttons are the page's own, and only what moves belongs to the fragment: a server that was started
+    again does not know the fragment until it has drawn the page once, and drops clicks on what is inside.
 
     Args:
         is_shown: Whether runs are drawn; if not, they are only watched, so that lists stay true.
@@ -40,21 +57,12 @@ def watch(is_shown: bool) -> None:
         notice(moved_aside)
     jobs = table.all_jobs()
     _check_link(jobs)
-    st.fragment(_look, run_every=_pace(jobs))(is_shown, _sign(jobs))
+    places = _lay_out(jobs) if is_shown else {}
+    st.fragment(_look, run_every=_pace(jobs))(places, _sign(jobs))
 
 
-def _look(is_shown: bool, before: Signature) -> None:
-    with explained():
-        jobs = table.all_jobs()
-        if _sign(jobs) != before:
-            st.rerun()
-        if any(job.is_active for job in jobs):
-            _see_to_a_worker(table.store().settings.database)
-        if is_shown:
-            _draw(jobs)
-
-
-def _draw(jobs: list[Job]) -> None:
+def _lay_out(jobs: list[Job]) -> Places:
+    """Draw the head of each run that is shown, the one in focus first, and return where the rest goes."""
     focus = _in_focus(jobs)
     if focus is None:
         with st.container(border=True, key="nothing_runs"):
@@ -63,13 +71,32 @@ def _draw(jobs: list[Job]) -> None:
                 "Choose data and press Start: the curves grow here, and you see who becomes a neighbor of whom. "
                 "A run goes on when you close this page, and everybody who opens it sees the same."
             )
-        return
+        return {}
     if focus.is_active:
         st.query_params["job"] = focus.id
-    draw_run(focus)
-    for job in reversed(jobs):
-        if job.id != focus.id and (job.is_active or job.state == "paused"):
-            draw_row(job)
+    places: Places = {focus.id: (draw_head(focus), draw_body)}
+    others = [job for job in reversed(jobs) if job.id != focus.id and (job.is_active or job.state == "paused")]
+    return places | {job.id: (draw_row(job), draw_progress) for job in others}
+
+
+def _look(places: Places, before: Signature) -> None:
+    with explained():
+        jobs = table.all_jobs()
+        if _sign(jobs) != before:
+            st.rerun()
+        if any(job.is_active for job in jobs):
+            _see_to_a_worker(table.store().settings.database)
+        for job in jobs:
+            if job.id in places:
+                place, draw = places[job.id]
+                with place:
+                    draw(job)
+
+
+def _wait() -> None:
+    with explained():
+        table.all_jobs()
+        st.rerun()
 
 
 def _in_focus(jobs: list[Job]) -> Job | None:
@@ -87,13 +114,14 @@ def _check_link(jobs: list[Job]) -> None:
 
 
 def _pace(jobs: list[Job]) -> float | None:
+    """Say how many seconds to wait between two looks: others may start something while nothing runs."""
     if not table.is_polling():
         return None
     if any(job.is_active and job.wish for job in jobs):
         return WHEN_ASKED
     if any(job.is_active for job in jobs):
         return WHEN_ACTIVE
-    return WHEN_PAUSED if any(job.state == "paused" for job in jobs) else None
+    return WHEN_PAUSED if any(job.state == "paused" for job in jobs) else WHEN_QUIET
 
 
 def _sign(jobs: list[Job]) -> Signature:

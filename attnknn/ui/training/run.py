@@ -1,4 +1,4 @@
-"""One run in full: its state, its progress, its curves, one query's neighbors, and what can be done about it."""
+"""One job in full: its state, its progress, its curves, one query's neighbors, and what can be done about it."""
 
 from __future__ import annotations
 
@@ -8,11 +8,15 @@ from typing import Any
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from attnknn.config import TrainingConfig
 from attnknn.jobs import Event, Job, JobStore
+from attnknn.jobs.table import ENDED
 from attnknn.ui.display import explained, literal
 from attnknn.ui.strip import draw_strip
-from attnknn.ui.training import story, table
+from attnknn.ui.training import kinds, story, table
 from attnknn.ui.training.cards import offer_opening
+from attnknn.ui.training.starting import start
+from attnknn.ui.training.tables import offer_table
 from attnknn.work.submit import hand_over
 
 BADGES: dict[str, tuple[str, Any]] = {
@@ -29,32 +33,51 @@ CHART = {"displayModeBar": False, "responsive": True}
 
 
 def draw_run(job: Job) -> None:
-    """Draw everything about one run. Its parts have their places from the beginning, so that nothing moves."""
+    """Draw everything about one run."""
+    with draw_head(job):
+        draw_body(job)
+
+
+def draw_head(job: Job) -> DeltaGenerator:
+    """Draw the name of a job, its state and what can be done about it; return where the rest of it goes."""
+    card = st.container(border=True, key=f"run_{job.id}")
+    head = card.container(horizontal=True, vertical_alignment="center", gap="small")
+    _name(job, head)
+    offer_verbs(job, head)
+    made = kinds.checkpoint(job)
+    if job.state == "done" and made:
+        offer_opening(made, head)
+    offer_table(job, head)
+    return card
+
+
+def draw_body(job: Job) -> None:
+    """Draw what moves while a job runs. Its parts have their places from the beginning, so that nothing jumps."""
     events = table.events_of(job)
-    with st.container(border=True, key=f"run_{job.id}"):
-        head = st.container(horizontal=True, vertical_alignment="center", gap="small")
-        _name(job, head)
-        offer_verbs(job, head)
-        if job.result:
-            offer_opening(str(job.result.get("checkpoint")), head)
-        st.progress(job.progress, text=progress_line(job, events))
-        if job.error:
-            st.error(literal(job.error), icon=":material/error:")
+    st.progress(job.progress, text=progress_line(job, events))
+    if job.error:
+        st.error(literal(job.error), icon=":material/error:")
+    if job.kind == "train":
         _draw_curves(job, events)
         _draw_neighbors(job, events)
-        st.caption(settings_line(job))
+    st.caption(settings_line(job))
 
 
-def draw_row(job: Job) -> None:
-    """Draw one run in a line."""
-    with st.container(border=True, key=f"row_{job.id}"):
-        head = st.container(horizontal=True, vertical_alignment="center", gap="small")
-        _name(job, head)
-        if head.button("Watch", key=f"watch_{job.id}", icon=":material/visibility:", type="tertiary"):
-            st.query_params["job"] = job.id
-            st.rerun()
-        offer_verbs(job, head)
-        st.progress(job.progress, text=progress_line(job, []))
+def draw_row(job: Job) -> DeltaGenerator:
+    """Draw the head of a job that is not in focus; return where its progress goes."""
+    card = st.container(border=True, key=f"row_{job.id}")
+    head = card.container(horizontal=True, vertical_alignment="center", gap="small")
+    _name(job, head)
+    if head.button("Watch", key=f"watch_{job.id}", icon=":material/visibility:", type="tertiary"):
+        st.query_params["job"] = job.id
+        st.rerun()
+    offer_verbs(job, head)
+    return card
+
+
+def draw_progress(job: Job) -> None:
+    """Draw how far a job is that is not in focus."""
+    st.progress(job.progress, text=progress_line(job, []))
 
 
 def offer_verbs(job: Job, place: DeltaGenerator) -> None:
@@ -66,6 +89,8 @@ def offer_verbs(job: Job, place: DeltaGenerator) -> None:
     if job.state in ("queued", "running", "paused"):
         is_asked = job.wish == "cancel"
         _verb(place, job, "cancel", ":material/close:", lambda store: store.wish(job.id, "cancel"), is_asked)
+    if job.kind == "train" and job.state in ENDED:
+        _offer_start_again(job, place)
 
 
 def progress_line(job: Job, events: list[Event]) -> str:
@@ -95,17 +120,24 @@ def progress_line(job: Job, events: list[Event]) -> str:
 
 def settings_line(job: Job) -> str:
     """Say what a job was asked to do."""
-    config = job.spec.get("config", {})
+    config = job.spec.get("config")
+    words = _settings_of(config) if job.kind == "train" and config else []
+    words += [f"attempt {job.attempt}"] if job.attempt > 1 else []
+    return literal(" · ".join([*words, f"job {job.id[:8]}"]))
+
+
+def _settings_of(config: dict[str, Any]) -> list[str]:
     embedder, attention = config.get("embedder", {}), config.get("attention", {})
     words = [f"{embedder.get('epochs')} epochs", f"seed {config.get('seed')}", f"k {attention.get('k')}"]
     words += ["heads " + ", ".join(attention.get("heads", ())), f"held out {config.get('held_out', 0):.0%}"]
-    words += [f"attempt {job.attempt}"] if job.attempt > 1 else []
-    return literal(" · ".join(words) + f" · job {job.id[:8]}")
+    return [*words, f"width {embedder.get('width')}", f"batch size {embedder.get('batch_size')}"]
 
 
 def _name(job: Job, place: DeltaGenerator) -> None:
     icon, color = BADGES.get(job.status, (":material/help:", "gray"))
     place.markdown(f"**{literal(job.title)}**", width="content")
+    if job.kind != "train":
+        place.caption(literal(kinds.word(job)), width="content")
     place.badge(job.status, icon=icon, color=color)
     place.space("stretch")
 
@@ -118,6 +150,13 @@ def _verb(
             table.read(act)
             table.changed()
             st.rerun()
+
+
+def _offer_start_again(job: Job, place: DeltaGenerator) -> None:
+    hint = "The same settings, from the beginning, under a new name."
+    if place.button("Start again", key=f"again_{job.id}", icon=":material/replay:", help=hint):
+        with explained(then_stop=False):
+            start(TrainingConfig.from_dict(job.spec["config"]))
 
 
 def _draw_curves(job: Job, events: list[Event]) -> None:
@@ -133,7 +172,7 @@ def _draw_curves(job: Job, events: list[Event]) -> None:
 
 
 def _draw_neighbors(job: Job, events: list[Event]) -> None:
-    kind = "image" if job.spec.get("config", {}).get("embedder", {}).get("kind") == "cnn" else "table"
+    kind = "table" if job.spec.get("config", {}).get("embedder", {}).get("kind") == "mlp" else "image"
     with st.container(key=f"strip_place_{kind}"):
         looks = story.strip(events)
         if looks is not None:

@@ -20,6 +20,7 @@ from attnknn.jobs import Event, Job, JobSettings, JobStore
 T = TypeVar("T")
 SHARED = 0.25  # seconds
 LISTED = 200
+LANE = "long"
 
 
 def store() -> JobStore:
@@ -34,7 +35,7 @@ def is_polling() -> bool:
 
 
 def all_jobs() -> list[Job]:
-    """List jobs, the newest first."""
+    """List long jobs, the newest first; a quick one is over before anybody could read of it."""
     return _all_jobs(store().settings.database, _moment())
 
 
@@ -83,7 +84,7 @@ def _open(database: str, folder: str, identity: int) -> JobStore:
 
 @st.cache_data(max_entries=4, show_spinner=False)
 def _all_jobs(database: str, moment: int) -> list[Job]:
-    return read(lambda table: table.all(limit=LISTED))
+    return read(lambda table: table.all(limit=LISTED, lane=LANE))
 
 
 @st.cache_data(max_entries=64, show_spinner=False)

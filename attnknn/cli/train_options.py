@@ -1,0 +1,142 @@
+"""What `train` can be asked for, and how its text becomes a configuration."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from attnknn.cli.options import LARGEST_SEED, read_whole, refuse
+from attnknn.config import AttentionConfig
+
+if TYPE_CHECKING:
+    from attnknn.config import TrainingConfig
+    from attnknn.data import Dataset, DatasetDescription
+
+MOST_EPOCHS = 100_000
+SUITS = "suits the data"
+USUAL = AttentionConfig()
+
+DatasetName = Annotated[
+    str, typer.Argument(metavar="DATASET", help="Name of a registered dataset.", show_default=False)
+]
+Name = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Name of the checkpoint.", show_default="that of the dataset")
+]
+Seed = Annotated[str, typer.Option(metavar="N", help="Seeds the split, the embedder and the noise of the fit.")]
+Epochs = Annotated[str | None, typer.Option(metavar="N", help="Passes over the training items.", show_default=SUITS)]
+K = Annotated[str | None, typer.Option("--k", metavar="N", help="Neighbors per query.", show_default=str(USUAL.k))]
+Heads = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAMES", help="Heads of the attention, with commas between.", show_default=",".join(USUAL.heads)
+    ),
+]
+HeldOut = Annotated[
+    str | None,
+    typer.Option(metavar="SHARE", help="Training items that only the votes are fitted on.", show_default="0.2"),
+]
+Dimension = Annotated[str | None, typer.Option(metavar="N", help="Length of an embedding.", show_default=SUITS)]
+Width = Annotated[
+    str | None,
+    typer.Option(metavar="N", help="Channels of the first layer, or units of a hidden one.", show_default=SUITS),
+]
+BatchSize = Annotated[str | None, typer.Option(metavar="N", help="Items per step.", show_default=SUITS)]
+LearningRate = Annotated[
+    str | None, typer.Option(metavar="NUMBER", help="Learning rate at its peak.", show_default=SUITS)
+]
+Dropout = Annotated[
+    str | None, typer.Option(metavar="SHARE", help="Share of hidden units silenced while training.", show_default=SUITS)
+]
+Force = Annotated[bool, typer.Option("--force", help="Replace a checkpoint of that name.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="Show no progress.")]
+
+
+def choose(dataset: Dataset | DatasetDescription, asked: Mapping[str, str | None]) -> TrainingConfig:
+    """Take the defaults that suit the data, and change what was asked for.
+
+    Args:
+        dataset: What will be trained on.
+        asked: Text by name: `seed`, `held_out`, `k`, `heads`, and fields of `EmbedderConfig`; None is the default.
+
+    Raises:
+        SettingError: A number is out of its range, or a head unknown.
+
+    Example:
+        >>> from attnknn.data import describe_datasets
+        >>> config = choose(describe_datasets()[0], {"seed": "7", "width": "24", "dropout": None})
+        >>> config.seed, config.embedder.width, config.embedder.dropout
+        (7, 24, 0.1)
+    """
+    from attnknn.training.defaults import default_config
+
+    usual = default_config(dataset)
+    given = {name: _read(name, text) for name, text in asked.items() if text is not None}
+    embedder = {name: value for name, value in given.items() if hasattr(usual.embedder, name)}
+    attention = {name: value for name, value in given.items() if hasattr(usual.attention, name)}
+    rest = {name: value for name, value in given.items() if name not in embedder | attention}
+    return replace(
+        usual,
+        embedder=replace(usual.embedder, **embedder),
+        attention=replace(usual.attention, **attention),
+        **rest,
+    )
+
+
+def read_heads(text: str) -> tuple[str, ...]:
+    """Read names of heads, with commas between.
+
+    Raises:
+        SettingError: A name is unknown, or there twice.
+
+    Example:
+        >>> read_heads("nearest, trusted")
+        ('nearest', 'trusted')
+    """
+    from attnknn.models.attention import HEADS
+
+    names = tuple(name.strip() for name in text.split(","))
+    if not set(names) <= set(HEADS) or len(set(names)) < len(names):
+        expected = f"different names among {', '.join(HEADS)}"
+        raise refuse("--heads", text, expected, "Write them as in --heads nearest,trusted.")
+    return names
+
+
+def read_number(option: str, text: str, low: float, high: float) -> float:
+    """Read a number that may have a fraction.
+
+    Raises:
+        SettingError: It is no number, or out of range.
+
+    Example:
+        >>> read_number("--dropout", "0.25", 0, 0.7)
+        0.25
+    """
+    value = math.nan
+    with suppress(ValueError):
+        value = float(text)
+    if not low <= value <= high:
+        remedy = f"Write it with a point, as in {option} {(low + high) / 2:g}."
+        raise refuse(option, text, f"a number between {low:g} and {high:g}", remedy)
+    return value
+
+
+def _read(name: str, text: str) -> Any:
+    """Read one choice within its bounds; the same bounds as on the page, but for longer runs and larger seeds."""
+    from attnknn.training.defaults import SHARES
+    from attnknn.work.submit import LIMITS
+
+    option = "--" + name.replace("_", "-")
+    if name == "heads":
+        return read_heads(text)
+    if name in SHARES:
+        return read_number(option, text, *SHARES[name])
+    if name == "learning_rate":
+        return read_number(option, text, *LIMITS[name])
+    low, high = LIMITS[name]
+    highest = {"epochs": MOST_EPOCHS, "seed": LARGEST_SEED}.get(name, int(high))
+    return read_whole(option, text, int(low), highest)

@@ -1,0 +1,55 @@
+"""The command in a card says every choice that was made, and the terminal understands it."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from attnknn.cli import train_options
+from attnknn.config import AttentionConfig, TrainingConfig
+from attnknn.data import describe_datasets
+from attnknn.models.attention import HEADS
+from attnknn.training.defaults import SHARES, command_line, default_config
+
+KNOWN = {one.name: one for one in describe_datasets()}
+
+
+def read_back(command: str) -> tuple[TrainingConfig, str]:
+    """What the terminal makes of a command, and the name it saves under."""
+    dataset, *words = shlex.split(command)[4:]
+    asked = {option[2:].replace("-", "_"): text for option, text in zip(words[::2], words[1::2], strict=True)}
+    name = asked.pop("name", dataset)
+    return train_options.choose(KNOWN[dataset], asked), name
+
+
+@st.composite
+def configs(draw: st.DrawFn) -> TrainingConfig:
+    usual = default_config(KNOWN[draw(st.sampled_from(sorted(KNOWN)))], draw(st.integers(0, 2**32 - 1)))
+    embedder = replace(
+        usual.embedder,
+        epochs=draw(st.integers(1, 500)),
+        dimension=draw(st.integers(2, 512)),
+        width=draw(st.integers(4, 512)),
+        batch_size=draw(st.integers(4, 4096)),
+        learning_rate=draw(st.floats(1e-5, 0.5)),
+        dropout=draw(st.floats(*SHARES["dropout"])),
+    )
+    heads = draw(st.lists(st.sampled_from(sorted(HEADS)), min_size=1, unique=True))
+    attention = AttentionConfig(tuple(heads), k=draw(st.integers(1, 64)))
+    held_out = draw(st.floats(*SHARES["held_out"]))
+    return replace(usual, held_out=held_out, embedder=embedder, attention=attention)
+
+
+@given(config=configs(), name=st.from_regex(r"[a-z0-9][a-z0-9_-]{0,20}", fullmatch=True))
+def test_a_command_is_read_back_as_what_was_chosen(config, name):
+    assert read_back(command_line(config, name)) == (config, name)
+
+
+@pytest.mark.parametrize("one", KNOWN.values(), ids=KNOWN)
+def test_a_command_says_no_more_than_is_needed(one):
+    command = command_line(default_config(one), one.name)
+    assert [word for word in command.split() if word.startswith("--")] == ["--seed", "--epochs", "--k", "--heads"]
