@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,17 +15,26 @@ from attnknn.cli.options import (
     read_k,
     read_noises,
     read_temperature,
+    refuse,
 )
 from attnknn.cli.show import print_json, print_table, write_noise, write_number, write_share
 from attnknn.cli.terminal import root_of
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from attnknn.classifier import AttnKNN
 
 
 def predict_item(
     context: typer.Context,
     checkpoint: CheckpointName,
     query: Annotated[
-        str, typer.Option(metavar="ID", help="A test item or an entry, as in digits/test/0.", show_default=False)
-    ],
+        str | None, typer.Option(metavar="ID", help="A test item or an entry, as in digits/test/0.", show_default=False)
+    ] = None,
+    image: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="A picture of your own instead.", show_default=False)
+    ] = None,
     k: Neighbors = None,
     noise: Annotated[str, typer.Option(metavar="RATE", help="Share of the bank's labels replaced.")] = "0",
     noise_kind: NoiseKindName = "symmetric",
@@ -35,14 +45,40 @@ def predict_item(
     """Classify one item with CHECKPOINT, and show every neighbor, head and vote behind the answer."""
     from attnknn.classifier import load
 
+    if (query is None) == (image is None):
+        given = "both" if query else "neither"
+        raise refuse("--query", given, "given, or else --image", "Name one item, or one picture.")
     (draw,), k_asked, softness = read_noises(noise_kind, [noise], [seed]), read_k(k), read_temperature(temperature)
     classifier = load(checkpoint, root_of(context))
-    answer = classifier.predict_items([query], k_asked, draw, softness).to_dict()
+    if image is not None:
+        answer = classifier.predict(read_image(image, classifier), k_asked, draw, softness).to_dict()
+    else:
+        answer = classifier.predict_items([str(query)], k_asked, draw, softness).to_dict()
     if as_json:
         print_json(answer)
     else:
         show_neighbors(answer)
         show_votes(answer)
+
+
+def read_image(path: Path, classifier: AttnKNN) -> NDArray[Any]:
+    """Read a picture, and make it look like those of the bank; shape (1, ...).
+
+    Raises:
+        InputError: It is no picture, or the checkpoint knows none.
+    """
+    from attnknn.data.uploads import LARGEST_FILE, fit_picture, read_picture
+    from attnknn.errors import InputError
+
+    if classifier.card["dataset"]["kind"] != "image":
+        expected, received = "A picture needs a checkpoint of pictures.", f"{classifier.name} knows rows of numbers."
+        raise InputError(expected, received, "Choose another checkpoint.")
+    try:
+        with path.open("rb") as file:
+            content = file.read(LARGEST_FILE + 1)
+    except OSError as error:
+        raise refuse("--image", str(path), "a file that can be read", f"It could not ({error.strerror}).") from error
+    return fit_picture(read_picture(content), classifier.bundle.arrays["entry_inputs"]).values[None]
 
 
 def show_neighbors(answer: dict[str, Any]) -> None:
@@ -74,7 +110,7 @@ def show_votes(answer: dict[str, Any]) -> None:
     for name, vote in answer["votes"].items():
         ranked = sorted(vote["calibrated"].items(), key=lambda pair: -pair[1])[:2]
         likely = [f"{label} {write_share(probability)}" for label, probability in ranked]
-        is_right = "yes" if vote["predicted"] == answer["label"] else "no"
+        is_right = "" if answer["label"] is None else "yes" if vote["predicted"] == answer["label"] else "no"
         rows.append([TITLES[name], vote["predicted"], is_right, *likely, write_number(vote["effective_neighbors"], 1)])
     columns = ["vote", "predicted", "right", "calibrated", "runner-up", "effective\nneighbors"]
     print_table("Votes", columns, rows, n_words=5)

@@ -87,7 +87,7 @@ def choose_query(trained: AttnKNN, place: DeltaGenerator) -> str:
     ids = [str(item) for item in trained.queries.ids]
     asked = str(st.session_state.get("query") or st.query_params.get("query", ""))
     if upload.find(asked, trained):
-        ids = [asked, *ids]
+        ids.append(asked)  # the first is the default, which a link does not name
     if st.session_state.get("query", ids[0]) not in ids:  # another checkpoint was chosen
         st.session_state["query"] = ids[0]
     return place.selectbox(
@@ -226,7 +226,8 @@ def _show_tables(trained: AttnKNN, prediction: Prediction) -> None:
     document = json.dumps(prediction.to_dict(), indent=2)
     row.download_button("prediction.json", document, f"{stem}.json", "application/json")
     st.caption("The same from Python and from the terminal:")
-    st.code(_python_snippet(trained, prediction), language="python")
+    if prediction.queries.labels is not None:
+        st.code(_python_snippet(trained, prediction), language="python")
     st.code(_terminal_snippet(trained, prediction), language="bash")
 
 
@@ -251,8 +252,9 @@ def _python_snippet(trained: AttnKNN, prediction: Prediction) -> str:
 
 def _terminal_snippet(trained: AttnKNN, prediction: Prediction) -> str:
     noise = prediction.noise
+    query = "--image FILE" if prediction.queries.labels is None else f"--query {prediction.queries.ids[0]}"
     return (
-        f"python -m attnknn predict {trained.name} --query {prediction.queries.ids[0]} --k {prediction.k} "
+        f"python -m attnknn predict {trained.name} {query} --k {prediction.k} "
         f"--noise {noise.rate} --noise-kind {noise.kind} --seed {noise.seed} "
         f"--temperature {prediction.temperature} --json"
     )

@@ -137,7 +137,7 @@ def _vote(prediction: Prediction, facts: dict[str, Any], name: str) -> Vote:
 
 
 def _curve(prediction: Prediction, response: NoiseResponse) -> Curve:
-    answer = f"“{prediction.class_names[response.followed]}”, attention's answer on clean labels,"
+    answer = f"“{prediction.class_names[response.followed]}”, attention's answer,"
     return {
         "subject": "the true label" if response.is_truth else answer,
         "rates": list(response.rates),

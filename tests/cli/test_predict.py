@@ -127,6 +127,9 @@ def test_the_tables_name_every_neighbor_head_sink_and_vote(run, answer):
     [
         (["--query", "iris/test/999"], 'There is no "iris/test/999". Ids look like iris/test/0.'),
         (["--query", ""], 'There is no "".'),
+        ([], "--query must be given, or else --image. It was neither."),
+        (["--query", "iris/test/0", "--image", "a.png"], "It was both."),
+        (["--image", "nowhere.png"], "A picture needs a checkpoint of pictures."),
         (["--query", "iris/test/0", "--k", "banana"], "--k must be a whole number of at least 1. It was banana."),
         (["--query", "iris/test/0", "--k", "1000"], "It was 1000."),
         (["--query", "iris/test/0", "--k", "9" * 5000], "--k must be a whole number of at least 1."),

@@ -9,9 +9,14 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 
+import psutil
+from sqlalchemy import select
+
+from attnknn.jobs import JobSettings, JobStore
+from attnknn.jobs.table import workers
 from tests.ui.apps import REPOSITORY
 
 
@@ -30,6 +35,21 @@ def serve(port: int | None = None, **variables: str) -> Iterator[str]:
         finally:
             process.terminate()
             process.wait(20)
+
+
+def end_workers(variables: Mapping[str, str]) -> None:
+    """End the workers that a server with these variables has started, and their children."""
+    store = JobStore(JobSettings.from_environment(variables))
+    with store.engine.connect() as connection:
+        pids = list(connection.execute(select(workers.c.pid)).scalars())
+    for pid in pids:
+        with suppress(psutil.NoSuchProcess):
+            worker = psutil.Process(pid)
+            family = [*worker.children(recursive=True), worker]
+            for process in family:
+                process.terminate()
+            for process in psutil.wait_procs(family, 10)[1]:
+                process.kill()
 
 
 def free_port() -> int:

@@ -4,15 +4,12 @@ import re
 import shutil
 from contextlib import ExitStack
 
-import psutil
 import pytest
 from playwright.sync_api import Browser, Page, expect
-from sqlalchemy import select
 
 from attnknn.checkpoints import ROOT, checkpoint_names
 from attnknn.jobs import JobSettings, JobStore
-from attnknn.jobs.table import workers
-from tests.e2e.servers import free_port, serve
+from tests.e2e.servers import end_workers, free_port, serve
 
 pytestmark = pytest.mark.e2e
 LONG = 60_000  # milliseconds; the machine may be busy with other tests
@@ -29,24 +26,7 @@ def world(tmp_path):
         "ATTNKNN_IDLE": "120",
     }
     yield variables
-    store = JobStore(JobSettings.from_environment(variables))
-    with store.engine.connect() as connection:
-        pids = list(connection.execute(select(workers.c.pid)).scalars())
-    for pid in pids:
-        end(pid)
-
-
-def end(pid: int) -> None:
-    """End a worker and its children."""
-    try:
-        worker = psutil.Process(pid)
-        family = [*worker.children(recursive=True), worker]
-    except psutil.NoSuchProcess:
-        return
-    for process in family:
-        process.terminate()
-    for process in psutil.wait_procs(family, 10)[1]:
-        process.kill()
+    end_workers(variables)
 
 
 @pytest.fixture

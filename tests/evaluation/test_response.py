@@ -7,7 +7,7 @@ import pytest
 from attnknn.classifier import AttnKNN
 from attnknn.config import LabelNoise
 from attnknn.errors import UnknownItem
-from attnknn.evaluation.response import RACING, RATES, respond_to_noise
+from attnknn.evaluation.response import RACING, RATES, follow, respond_to_noise
 from tests.strategies import lattice_classifier
 
 KIND = LabelNoise("pair", 0.0, seed=4)
@@ -55,3 +55,16 @@ def test_without_noise_unanimous_neighbors_are_certain(iris: AttnKNN):
 def test_an_unknown_item_is_a_visitors_situation(toy: AttnKNN):
     with pytest.raises(UnknownItem):
         respond_to_noise(toy, "toy/test/99", 5, KIND)
+
+
+def test_where_nobody_knows_the_label_attentions_first_answer_is_followed(toy: AttnKNN):
+    key, logits = toy.queries.keys[:1], toy.queries.logits[:1]
+    known = respond_to_noise(toy, str(toy.queries.ids[0]), 6, KIND)
+    assert known.is_truth
+    unknown = follow(lambda noise: toy.predict_embedded(key, logits, 6, noise), KIND)
+    answer = toy.predict_items([str(toy.queries.ids[0])], 6).predicted("attention")[0]
+    assert (unknown.followed, unknown.is_truth) == (answer, False)
+    assert unknown.leaves["attention"] != 0.0
+    for place, rate in enumerate(RATES):
+        prediction = toy.predict_embedded(key, logits, 6, LabelNoise("pair", rate, 4))
+        assert unknown.probability["uniform"][place] == prediction.ballot.votes["uniform"].probabilities[0, answer]
