@@ -10,6 +10,9 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 NoiseKind = Literal["symmetric", "pair", "matrix"]
+SMALLEST_IMAGE = 10
+"""Pixels along a side of what a `fast_cnn` can still pool three times."""
+
 NOISE_KINDS: tuple[NoiseKind, ...] = ("symmetric", "pair", "matrix")
 
 
@@ -42,19 +45,24 @@ class EmbedderConfig:
     """How inputs become unit vectors.
 
     Attributes:
-        kind: `cnn` for small grayscale images, `mlp` for tables and points.
+        kind: `cnn` for tiny grayscale images, `fast_cnn` for images of about 28 to 32 pixels, gray or in
+            color, `mlp` for tables and points.
         dimension: D, the length of an embedding.
         width: Channels of the first convolution, or units of a hidden layer.
         epochs: Passes over the fit part.
         batch_size: Items per step.
-        learning_rate: Peak of the one-cycle schedule.
+        learning_rate: Peak of the schedule.
         weight_decay: Of AdamW.
         dropout: Share of hidden units silenced while training.
         shift: Largest random shift of a training image, in pixels.
         jitter: Standard deviation of noise added to a scaled training row.
+        flip: Whether training images are mirrored, left to right, in every other epoch (`fast_cnn` alone).
+        first_side: Side of training images in the first epoch, in pixels, from which they grow to their own;
+            0 leaves them as they are (`fast_cnn` alone).
+        smoothing: Share of each label that is spread over all classes while training.
     """
 
-    kind: Literal["cnn", "mlp"] = "cnn"
+    kind: Literal["cnn", "mlp", "fast_cnn"] = "cnn"
     dimension: int = 64
     width: int = 32
     epochs: int = 40
@@ -64,6 +72,9 @@ class EmbedderConfig:
     dropout: float = 0.1
     shift: int = 1
     jitter: float = 0.1
+    flip: bool = False
+    first_side: int = 0
+    smoothing: float = 0.0
 
 
 @dataclass(frozen=True)

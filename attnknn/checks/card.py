@@ -10,7 +10,7 @@ from typing import Any, get_args, get_type_hints
 
 from attnknn.checks import Problem
 from attnknn.checks.arrays import Arrays
-from attnknn.config import EmbedderConfig
+from attnknn.config import SMALLEST_IMAGE, EmbedderConfig
 
 Card = Mapping[str, Any]
 
@@ -37,6 +37,12 @@ def config_problems(card: Card) -> Iterator[Problem]:
     kind = said(card, "config.embedder.kind")
     if kind is not _UNSAID and kind not in EMBEDDERS:
         yield f"config.embedder.kind must be one of {', '.join(EMBEDDERS)}.", it_says(kind)
+    shape = said(card, "dataset.input_shape")
+    if kind == "fast_cnn" and shape is not _UNSAID and not is_image_shape(shape):
+        yield (
+            f"fast_cnn takes images, [height, width] or [height, width, 3], of {SMALLEST_IMAGE} pixels or more.",
+            it_says(shape),
+        )
     k = said(card, "config.attention.k")
     if k is not _UNSAID and (type(k) is not int or k < 1):
         yield "config.attention.k must be a whole number from 1.", it_says(k)
@@ -68,6 +74,17 @@ def said(card: Card, path: str) -> Any:
             return _UNSAID
         value = value[name]
     return value
+
+
+def is_image_shape(value: Any) -> bool:
+    """Say whether this is the shape of an image, gray or in color, that is large enough to be pooled."""
+    return (
+        isinstance(value, list)
+        and len(value) in (2, 3)
+        and all(type(one) is int for one in value)
+        and min(value[:2]) >= SMALLEST_IMAGE
+        and value[2:] in ([], [3])
+    )
 
 
 def is_names(value: Any) -> bool:

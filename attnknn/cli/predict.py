@@ -97,7 +97,7 @@ def show_neighbors(answer: dict[str, Any]) -> None:
     sink = answer["sink"]
     none = ["none of these", "", "", "", *map(write_number, sink), write_number(sum(sink) / len(sink))]
     noise = write_noise(answer["noise_rate"], answer["noise_kind"])
-    title = f"{answer['query']} is {answer['label']}: its {answer['k']} nearest entries, {noise}"
+    title = f"{answer['query']} is {answer['label'] or 'of unknown label'}: its {answer['k']} nearest entries, {noise}"
     columns = ["entry", "label", "flipped\nfrom", "distance", *answer["heads"], "share"]
     print_table(title, columns, [*rows, none], n_words=3, caption="Weights of each head sum to one with its sink.")
 

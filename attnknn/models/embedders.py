@@ -2,14 +2,15 @@
 
     z = embed(x), ‖z‖ = 1;  logits = s · W z + b
 
-The only module of this package that imports torch. Scaling belongs to the embedder: what it learned
-about its inputs (mean and standard deviation of the fit part) is saved with its weights.
+Scaling belongs to the embedder: what it learned about its inputs (mean and standard deviation of the fit
+part, and of images the directions of their patches) is saved with its weights.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+import os
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 
 import numpy as np
 import torch
@@ -19,8 +20,11 @@ from torch.nn import functional as F
 
 from attnknn.config import EmbedderConfig
 from attnknn.errors import InputError
+from attnknn.models.image_network import ImageNetwork
 
 LOGIT_SCALE = 12.0
+CHUNK = 1000  # images that are float64 at one time
+SAMPLE = 1000  # images that the first layer is fitted to
 SMALL_BATCH = 64  # up to here, waking a second thread costs more than it brings
 
 
@@ -29,7 +33,7 @@ class Embedder(nn.Module):
 
     Args:
         config: Which body, and how large.
-        input_shape: Shape of one item: (height, width) for an image, (features,) for a row.
+        input_shape: Shape of one item: (height, width) or (height, width, 3) for an image, (features,) for a row.
         n_classes: C.
     """
 
@@ -40,19 +44,20 @@ class Embedder(nn.Module):
         super().__init__()
         self.config = config
         self.input_shape = tuple(input_shape)
-        statistics_shape = () if config.kind == "cnn" else self.input_shape
+        statistics_shape = self.input_shape if config.kind == "mlp" else self.input_shape[2:]
         self.register_buffer("mean", torch.zeros(statistics_shape))
         self.register_buffer("scale", torch.ones(statistics_shape))
         self.body = BODIES[config.kind](config, self.input_shape)
         self.classifier = nn.Linear(config.dimension, n_classes)
 
     def learn_scale(self, inputs: NDArray[np.generic]) -> None:
-        """Take mean and standard deviation from the fit part: per feature, or over all pixels of images."""
-        axes = None if self.config.kind == "cnn" else 0
-        values = inputs.astype(np.float64)
-        spread = np.asarray(values.std(axis=axes))
-        self.mean.copy_(torch.as_tensor(values.mean(axis=axes)))
+        """Take mean and standard deviation from the fit part: per feature, or over all pixels of each color."""
+        axes = (0,) if self.config.kind == "mlp" else (0, 1, 2)
+        mean, spread = moments(inputs, axes)
+        self.mean.copy_(torch.as_tensor(mean))
         self.scale.copy_(torch.as_tensor(np.where(spread > 0, spread, 1.0)))
+        if isinstance(self.body, ImageNetwork):
+            self.body.learn_whitening(self.prepare(inputs[:: -(-len(inputs) // SAMPLE)]))
 
     def prepare(self, inputs: NDArray[np.generic]) -> Tensor:
         """Turn raw inputs into scaled float32 tensors of shape (B, *input_shape).
@@ -73,11 +78,11 @@ class Embedder(nn.Module):
         values = torch.as_tensor(np.array(inputs, dtype=np.float32))
         if not bool(torch.isfinite(values).all()):
             raise InputError("Inputs must be finite numbers.", "Some are NaN or infinite.", "Fill or drop them.")
-        return (values - self.mean) / self.scale
+        return (values.to(self.mean.device) - self.mean) / self.scale
 
     def forward(self, scaled: Tensor) -> Tensor:
         """Embed scaled inputs: unit vectors of shape (B, D)."""
-        return F.normalize(self.body(scaled), dim=-1)
+        return F.normalize(self.body(scaled).float(), dim=-1)
 
     def logits(self, embeddings: Tensor) -> Tensor:
         """Classify embeddings: logits of shape (B, C), the parametric baseline."""
@@ -93,21 +98,60 @@ class Embedder(nn.Module):
             Embeddings (B, D), rows of length one, and logits (B, C); both float32.
         """
         self.eval()
-        with single_thread() if len(inputs) <= SMALL_BATCH else nullcontext():
+        with threads(1 if len(inputs) <= SMALL_BATCH else threads_for(self.config)):
             parts = [inputs[start : start + batch_size] for start in range(0, max(len(inputs), 1), batch_size)]
             embeddings = torch.cat([self(self.prepare(part)) for part in parts])
-            return embeddings.numpy(), self.logits(embeddings).numpy()
+            return embeddings.cpu().numpy(), self.logits(embeddings).cpu().numpy()
+
+    @torch.no_grad()
+    def round_weights(self) -> None:
+        """Round a large network's numbers to what float16 holds, so that it can be saved in half the room."""
+        if isinstance(self.body, ImageNetwork):
+            for tensor in self.state_dict().values():
+                if tensor.is_floating_point():
+                    tensor.copy_(tensor.half())
+
+    def arrays(self) -> dict[str, NDArray[np.generic]]:
+        """Return what a checkpoint saves, by name: a large network in float16, if that is exact."""
+        saved = {name: tensor.detach().cpu().numpy() for name, tensor in self.state_dict().items()}
+        halved = {
+            name: array.astype(np.float16) if array.dtype == np.float32 else array for name, array in saved.items()
+        }
+        is_exact = all(np.array_equal(halved[name], array) for name, array in saved.items())
+        return halved if is_exact and isinstance(self.body, ImageNetwork) else saved
 
 
 @contextmanager
-def single_thread() -> Iterator[None]:
-    """Let torch work on one core inside this block; small sums stay in order, and no thread spins."""
+def threads(count: int) -> Iterator[None]:
+    """Let torch work on so many cores inside this block."""
     before = torch.get_num_threads()
-    torch.set_num_threads(1)
+    torch.set_num_threads(count)
     try:
         yield
     finally:
         torch.set_num_threads(before)
+
+
+def single_thread() -> AbstractContextManager[None]:
+    """Let torch work on one core inside this block; small sums stay in order, and no thread spins."""
+    return threads(1)
+
+
+def threads_for(config: EmbedderConfig) -> int:
+    """Say how many cores an embedder is worth: ATTNKNN_THREADS or all there are for large images, else those in use."""
+    if config.kind != "fast_cnn":
+        return torch.get_num_threads()
+    asked, there = os.environ.get("ATTNKNN_THREADS", ""), os.cpu_count() or 1
+    return min(max(1, int(asked)), there) if asked.isdecimal() else there
+
+
+def moments(inputs: NDArray[np.generic], axes: tuple[int, ...]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return mean and standard deviation over axes, the first among them: in float64, and a piece at a time."""
+    pieces = [slice(start, start + CHUNK) for start in range(0, len(inputs), CHUNK)]
+    count = np.prod([inputs.shape[axis] for axis in axes])
+    mean = sum(inputs[piece].astype(np.float64).sum(axis=axes) for piece in pieces) / count
+    squares = sum(((inputs[piece].astype(np.float64) - mean) ** 2).sum(axis=axes) for piece in pieces)
+    return np.asarray(mean), np.sqrt(np.asarray(squares) / count)
 
 
 def small_cnn(config: EmbedderConfig, input_shape: tuple[int, ...]) -> nn.Module:
@@ -148,7 +192,11 @@ def mlp(config: EmbedderConfig, input_shape: tuple[int, ...]) -> nn.Module:
     )
 
 
-BODIES = {"cnn": small_cnn, "mlp": mlp}
+BODIES: dict[str, Callable[[EmbedderConfig, tuple[int, ...]], nn.Module]] = {
+    "cnn": small_cnn,
+    "mlp": mlp,
+    "fast_cnn": ImageNetwork,
+}
 
 
 def augment(scaled: Tensor, config: EmbedderConfig, generator: torch.Generator) -> Tensor:

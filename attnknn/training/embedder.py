@@ -1,7 +1,9 @@
 """Train an embedder with its classifier head, on the fit part only.
 
-Cross-entropy without label smoothing (smoothing collapses classes to points, and neighbors with
-them), AdamW, a one-cycle schedule, a fixed number of epochs: nothing is chosen on test.
+Cross-entropy, by default without label smoothing (smoothing collapses classes to points, and neighbors with
+them), a schedule that ends at zero, a fixed number of epochs: nothing is chosen on test. Small networks take
+AdamW's steps on one core, large ones orthogonalized momentum on all of them. Inputs stay as raw as they came;
+one batch at a time is scaled, moved and, early on, shrunk.
 """
 
 from __future__ import annotations
@@ -17,8 +19,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F
 
-from attnknn.config import EmbedderConfig
-from attnknn.models.embedders import Embedder, augment
+from attnknn.config import SMALLEST_IMAGE, EmbedderConfig
+from attnknn.models.embedders import Embedder, augment, threads, threads_for
+from attnknn.models.image_network import shift_and_flip, shrink, side_at
+from attnknn.training.fast import best_device, fast_numbers, make_muon, triangle
 from attnknn.training.memory import Moving
 
 Report = Callable[[str, float, dict[str, Any]], None]
@@ -73,44 +77,96 @@ def train_embedder(
     Returns:
         The embedder, in evaluation mode.
     """
-    torch.manual_seed(seed)
-    embedder = Embedder(config, inputs.shape[1:], n_classes)
-    embedder.learn_scale(inputs)
-    scaled, targets = embedder.prepare(inputs), torch.as_tensor(labels.astype(np.int64))
-    moving = _start(embedder, config, len(targets), seed)
-    saved = time.monotonic()
-    for epoch in range(moving.load(remember) if remember else 0, config.epochs):
-        loss = _train_epoch(moving, scaled, targets, pause_point)
-        done = epoch + 1
-        if remember and (time.monotonic() - saved >= REMEMBER or done == config.epochs):
-            moving.save(remember, done)
-            saved = time.monotonic()
-        report("embedder", done / config.epochs, {"epoch": done, "loss": loss} | look(embedder, done))
-    return embedder.eval()
+    with threads(threads_for(config)):
+        torch.manual_seed(seed)
+        embedder = Embedder(config, inputs.shape[1:], n_classes)
+        embedder.learn_scale(inputs)
+        embedder.to(best_device() if config.kind == "fast_cnn" else "cpu")
+        moving, batches = _start(embedder, len(labels), seed), Batches(inputs, labels, config, seed)
+        saved = time.monotonic()
+        for epoch in range(moving.load(remember) if remember else 0, config.epochs):
+            loss = _train_epoch(moving, batches, epoch, pause_point)
+            done = epoch + 1
+            if done == config.epochs:
+                embedder.round_weights()
+            if remember and (time.monotonic() - saved >= REMEMBER or done == config.epochs):
+                moving.save(remember, done)
+                saved = time.monotonic()
+            report("embedder", done / config.epochs, {"epoch": done, "loss": loss} | look(embedder, done))
+        return embedder.cpu().eval()
 
 
-def _start(embedder: Embedder, config: EmbedderConfig, n_items: int, seed: int) -> Moving:
+class Batches:
+    """Raw items in random order, made ready one batch at a time.
+
+    Args:
+        inputs: Shape (N, ...), unscaled.
+        labels: Shape (N,).
+        config: Size of a batch, and how items are altered.
+        seed: Decides which images are mirrored in even epochs; the others are in odd ones, so that two
+            epochs show every image both ways.
+
+    Raises:
+        ValueError: If images would be too small to be pooled in the first epoch.
+    """
+
+    def __init__(
+        self, inputs: NDArray[np.generic], labels: NDArray[np.integer], config: EmbedderConfig, seed: int
+    ) -> None:
+        if 0 < config.first_side < SMALLEST_IMAGE:
+            raise ValueError(f"first_side must be 0, or {SMALLEST_IMAGE} or more, however: {config.first_side}")
+        self.inputs, self.targets, self.config = inputs, torch.as_tensor(labels.astype(np.int64)), config
+        coin = torch.Generator().manual_seed(seed)
+        self.flips_in_even = (torch.rand(len(labels), generator=coin) < 0.5) & config.flip
+
+    def __len__(self) -> int:
+        """Count the items."""
+        return len(self.targets)
+
+    def rows(self, generator: torch.Generator) -> tuple[Tensor, ...]:
+        """Shuffle the items, and part them into batches."""
+        return torch.randperm(len(self), generator=generator).split(self.config.batch_size)
+
+    def take(self, rows: Tensor, epoch: int, moving: Moving) -> tuple[Tensor, Tensor]:
+        """Scale and alter the items of some rows, and return them with their labels."""
+        embedder, config, generator = moving.embedder, self.config, moving.generator
+        scaled = embedder.prepare(self.inputs[rows.numpy()])
+        if config.kind != "fast_cnn":
+            return augment(scaled, config, generator), self.targets[rows]
+        is_flipped = self.flips_in_even[rows] ^ (config.flip and epoch % 2 == 1)
+        moved = shift_and_flip(scaled, is_flipped, config.shift, generator)
+        return shrink(moved, side_at(epoch, config, scaled.shape[1])), self.targets[rows].to(scaled.device)
+
+
+def _start(embedder: Embedder, n_items: int, seed: int) -> Moving:
+    config, generator = embedder.config, torch.Generator().manual_seed(seed)
+    steps = max(10, config.epochs * -(-n_items // config.batch_size))
+    if config.kind == "fast_cnn":
+        muon = make_muon(embedder)
+        falling = torch.optim.lr_scheduler.LambdaLR(muon, lambda step: triangle(step, steps))
+        return Moving(embedder, muon, falling, generator)
     optimizer = torch.optim.AdamW(embedder.parameters(), lr=config.learning_rate, weight_decay=config.weight_decay)
-    steps = config.epochs * -(-n_items // config.batch_size)
     schedule = torch.optim.lr_scheduler.OneCycleLR(
-        optimizer, max_lr=config.learning_rate, total_steps=max(steps, 10), pct_start=0.2
+        optimizer, max_lr=config.learning_rate, total_steps=steps, pct_start=0.2
     )
-    return Moving(embedder, optimizer, schedule, torch.Generator().manual_seed(seed))
+    return Moving(embedder, optimizer, schedule, generator)
 
 
-def _train_epoch(moving: Moving, scaled: Tensor, targets: Tensor, pause_point: Callable[[], None]) -> float:
+def _train_epoch(moving: Moving, batches: Batches, epoch: int, pause_point: Callable[[], None]) -> float:
     """Pass once over the items in random order, and return the mean loss."""
     embedder, config = moving.embedder.train(), moving.embedder.config
     loss_sum = 0.0
-    for batch in torch.randperm(len(targets), generator=moving.generator).split(config.batch_size):
+    for rows in batches.rows(moving.generator):
         pause_point()
-        if len(batch) == 1:
+        if len(rows) == 1:
             continue  # batch normalization needs company
-        logits = embedder.logits(embedder(augment(scaled[batch], config, moving.generator)))
-        loss = F.cross_entropy(logits, targets[batch])
+        items, targets = batches.take(rows, epoch, moving)
+        with fast_numbers(config, items.device):
+            embeddings = embedder(items)
+        loss = F.cross_entropy(embedder.logits(embeddings), targets, label_smoothing=config.smoothing)
         moving.optimizer.zero_grad()
         loss.backward()
         moving.optimizer.step()
         moving.schedule.step()
-        loss_sum += loss.item() * len(batch)
-    return loss_sum / len(targets)
+        loss_sum += loss.item() * len(rows)
+    return loss_sum / len(batches)

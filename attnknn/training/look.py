@@ -16,6 +16,7 @@ from attnknn.models.embedders import Embedder
 STRIPS = 20  # how often, at most, the neighbors of one query are looked up while training
 STRIP = 8  # how many of them
 FEATURES = 4  # of a table's row, as many as fit on a card
+LOOKED_THROUGH = 4000  # entries, at most: what is seen while training must not cost more than training
 LARGEST_TILE = 64 * 64 * 3  # bytes; larger images are told by their ids
 
 
@@ -42,7 +43,7 @@ class Onlooker:
         return seen | self._neighbors(embedder) if epoch % self.every == 0 or epoch == 1 else seen
 
     def _neighbors(self, embedder: Embedder) -> dict[str, Any]:
-        entries = self.parts["fit"]
+        entries = self.parts["fit"][:: -(-len(self.parts["fit"]) // LOOKED_THROUGH)]
         keys, _ = embedder.embed(self.dataset.inputs[entries])
         query, _ = embedder.embed(self.dataset.inputs[self.query])
         near = search_exact(keys, query, min(STRIP, len(keys)), self.dataset.ids[entries])

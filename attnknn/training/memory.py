@@ -1,6 +1,6 @@
 """What a run remembers between two epochs, so that an interrupted one ends with the same weights.
 
-One safetensors file holds the embedder, AdamW's moments and both random states; its metadata hold the
+One safetensors file holds the embedder, the optimizer's moments and both random states; its metadata hold the
 epoch and the schedule as JSON. It is written beside its place and moved there in one step.
 """
 
@@ -36,7 +36,7 @@ class Moving:
         """Write the state after `epoch` whole epochs."""
         tensors = {f"embedder.{name}": tensor.contiguous() for name, tensor in self.embedder.state_dict().items()}
         for number, moments in self.optimizer.state_dict()["state"].items():
-            tensors |= {f"moments.{number}.{name}": tensor.clone() for name, tensor in moments.items()}
+            tensors |= {f"moments.{number}.{name}": tensor.contiguous().clone() for name, tensor in moments.items()}
         tensors |= {"random.global": torch.get_rng_state(), "random.order": self.generator.get_state()}
         plain = {
             "epoch": epoch,

@@ -118,9 +118,8 @@ def _assemble(dataset: Dataset, config: TrainingConfig, embedder: Embedder, repo
     fitted = fit_votes(_ask(dataset, parts["held_out"], embedder, entries), entries, config.attention, config.seed)
     queries = _ask(dataset, parts["test"], embedder, entries)
     arrays = _arrays(dataset, entries, parts["fit"], queries, parts["test"], entry_logits)
-    weights = {name: tensor.numpy() for name, tensor in embedder.state_dict().items()}
     card = _card(dataset, config, fitted) | {"sizes": {name: len(rows) for name, rows in parts.items()}}
-    classifier = AttnKNN(Bundle(arrays, dataset.class_names), fitted, card, weights)
+    classifier = AttnKNN(Bundle(arrays, dataset.class_names), fitted, card, embedder.arrays())
     report("evaluation", 0.0, {})
     card["metrics"] = summarize(classifier)
     report("done", 1.0, {})

@@ -16,7 +16,7 @@ from attnknn.config import NOISE_KINDS, LabelNoise
 from attnknn.errors import UnknownCheckpoint
 from attnknn.evaluation.response import follow
 from attnknn.prediction import Prediction
-from attnknn.ui import state, store, upload
+from attnknn.ui import preparing, state, store, upload
 from attnknn.ui.board import draw_board
 from attnknn.ui.display import notice
 from attnknn.ui.present import describe_source, present
@@ -63,7 +63,9 @@ def choose_checkpoint(place: DeltaGenerator) -> AttnKNN:
     asked = st.query_params.get("checkpoint", names[0])
     if asked not in names:
         notice(f"{UnknownCheckpoint(state.shorten(asked), names)} Showing {names[0]}.")
-    return store.classifier(place.selectbox("Checkpoint", names, key="checkpoint", bind="query-params", width=170))
+    name = place.selectbox("Checkpoint", names, key="checkpoint", bind="query-params", width=170)
+    preparing.see_to(name)
+    return store.classifier(name)
 
 
 def read_link() -> dict[str, str]:

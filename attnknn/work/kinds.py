@@ -9,7 +9,6 @@ from attnknn.checkpoints import root_from_environment
 from attnknn.jobs.child import Work
 from attnknn.jobs.context import Context
 
-
 SHARES = {"Downloading": (0.0, 0.9), "Unpacking": (0.9, 0.95), "Decoding": (0.95, 1.0)}
 """Where the share of the bar of each stage of a download begins and ends."""
 

@@ -34,6 +34,14 @@ LIMITS: dict[str, tuple[float, float]] = {
     "seed": (0, 2**32 - 1),
 }
 MOST_LEVELS = 2000  # of a sweep
+SWEEP_KS = (5, 16, 50)
+SWEEP_NOISES = (
+    LabelNoise(),
+    *(LabelNoise("symmetric", rate, seed) for rate in (0.2, 0.4, 0.6, 0.8) for seed in range(5)),
+    *(LabelNoise("pair", rate, seed) for rate in (0.2, 0.4) for seed in range(5)),
+)
+"""A sweep that suits most: protocol B, with five draws of each noise."""
+
 STARTING = 15.0  # seconds that a worker may take from its start until it holds its lock
 WORKER = [sys.executable, "-m", "attnknn", "worker"]
 

@@ -21,7 +21,9 @@ from attnknn.shelf import (
 )
 from attnknn.ui import store
 from attnknn.ui.display import explained, literal
-from attnknn.ui.training import cards
+from attnknn.ui.training import cards, table
+from attnknn.ui.training.starting import follow
+from attnknn.work.submit import SWEEP_KS, SWEEP_NOISES, submit_evaluation, submit_preparation
 
 MOVED = "checkpoints_moved"  # how often rows have moved; a list whose rows have moved is another list
 LISTED_IN_TRASH = 5
@@ -73,7 +75,21 @@ def _show_one(name: str) -> None:
             cards.offer_opening(name, head)
             if card.get("command"):
                 st.code(str(card["command"]), language="bash", wrap_lines=True)
+            _offer_work(name)
         _offer_verbs(name, is_sound=not isinstance(card, str))
+
+
+def _offer_work(name: str) -> None:
+    """Offer what the worker can do with a checkpoint."""
+    row = st.container(horizontal=True, vertical_alignment="center", gap="small")
+    what = f"Every vote, for k of {', '.join(map(str, SWEEP_KS))}, under {len(SWEEP_NOISES)} draws of label noise."
+    if row.button("Measure under noise", key="measure", icon=":material/query_stats:", help=what):
+        with explained(then_stop=False):
+            follow(table.read(lambda store: submit_evaluation(store, name, SWEEP_KS, SWEEP_NOISES, table.owner())))
+    why = "Fills the bank on this machine, where it did not come with the checkpoint, and draws its map."
+    if row.button("Prepare bank and map", key="prepare", icon=":material/map:", help=why):
+        with explained(then_stop=False):
+            follow(table.read(lambda store: submit_preparation(store, name, table.owner())))
 
 
 def _offer_verbs(name: str, is_sound: bool) -> None:
