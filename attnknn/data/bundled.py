@@ -18,6 +18,7 @@ UCI_LICENCE = "CC BY 4.0 (UCI Machine Learning Repository)"
     kind="image",
     n_items=1797,
     n_classes=10,
+    shape=(8, 8),
     licence=UCI_LICENCE,
     source=(
         "Alpaydin, E., & Kaynak, C. (1998). Optical Recognition of Handwritten Digits, its test part, "
@@ -36,6 +37,7 @@ def build_digits(description: DatasetDescription) -> Dataset:
     kind="table",
     n_items=150,
     n_classes=3,
+    shape=(4,),
     licence=UCI_LICENCE,
     source=(
         "Fisher, R. A. (1936). The use of multiple measurements in taxonomic problems. Annals of Eugenics 7(2), "
@@ -54,6 +56,7 @@ def build_iris(description: DatasetDescription) -> Dataset:
     kind="table",
     n_items=178,
     n_classes=3,
+    shape=(13,),
     licence=UCI_LICENCE,
     source=(
         "Aeberhard, S., & Forina, M. (1992). Wine, as distributed with scikit-learn. https://doi.org/10.24432/C5PC7J"
@@ -70,6 +73,7 @@ def build_wine(description: DatasetDescription) -> Dataset:
     kind="table",
     n_items=569,
     n_classes=2,
+    shape=(30,),
     licence=UCI_LICENCE,
     source=(
         "Wolberg, W., Mangasarian, O., Street, N., & Street, W. (1995). Breast Cancer Wisconsin (Diagnostic), "

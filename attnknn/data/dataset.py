@@ -29,6 +29,7 @@ class DatasetDescription:
         kind: `image`, `table` or `points` (two numbers per item).
         n_items: Number of items, training and test together.
         n_classes: C.
+        shape: Of one item: (features,), (height, width) or (height, width, 3).
         licence: On what terms it may be used.
         source: Whom to cite, and where it comes from.
         download: Empty if it comes with the product; else how large its download is, such as "170 MB",
@@ -41,6 +42,7 @@ class DatasetDescription:
     kind: Kind
     n_items: int
     n_classes: int
+    shape: tuple[int, ...]
     licence: str
     source: str
     download: str = ""

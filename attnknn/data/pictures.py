@@ -55,6 +55,7 @@ def _idx(folder: str, words: str) -> Layout:
     kind="image",
     n_items=60_000,
     n_classes=10,
+    shape=(32, 32, 3),
     licence=NO_LICENCE,
     source=TINY_IMAGES,
     download="170 MB",
@@ -81,6 +82,7 @@ def build_cifar10(description: DatasetDescription) -> Dataset:
     kind="image",
     n_items=60_000,
     n_classes=100,
+    shape=(32, 32, 3),
     licence=NO_LICENCE,
     source=TINY_IMAGES,
     download="169 MB",
@@ -100,6 +102,7 @@ def build_cifar100(description: DatasetDescription) -> Dataset:
     kind="image",
     n_items=70_000,
     n_classes=10,
+    shape=(28, 28),
     licence="CC BY-SA 3.0",
     source=(
         "LeCun, Y., Bottou, L., Bengio, Y., & Haffner, P. (1998). Gradient-based learning applied to document "
@@ -122,6 +125,7 @@ def build_mnist(description: DatasetDescription) -> Dataset:
     kind="image",
     n_items=70_000,
     n_classes=10,
+    shape=(28, 28),
     licence="MIT",
     source=(
         "Xiao, H., Rasul, K., & Vollgraf, R. (2017). Fashion-MNIST: a Novel Image Dataset for Benchmarking Machine "

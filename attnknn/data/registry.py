@@ -2,7 +2,7 @@
 
 To add a dataset, write one function that returns a `Dataset` and register it with the decorator:
 
-    @register_dataset("coins", title="Tossed coins", kind="points", n_items=100, n_classes=2,
+    @register_dataset("coins", title="Tossed coins", kind="points", n_items=100, n_classes=2, shape=(2,),
                       licence="CC0 1.0", source="Tossed by the author")
     def build_coins(description: DatasetDescription) -> Dataset:
         inputs, labels = ...
@@ -49,6 +49,7 @@ def register_dataset(
     kind: Kind,
     n_items: int,
     n_classes: int,
+    shape: tuple[int, ...],
     licence: str,
     source: str,
     download: str = "",
@@ -63,6 +64,7 @@ def register_dataset(
         kind: `image`, `table` or `points`.
         n_items: Number of items it will have.
         n_classes: Number of classes it will have.
+        shape: Of one item.
         licence: On what terms it may be used.
         source: Whom to cite, and where it comes from.
         download: As in `DatasetDescription`; leave empty if it comes with the product.
@@ -75,7 +77,7 @@ def register_dataset(
     Raises:
         ValueError: If the name is taken.
     """
-    description = DatasetDescription(name, title, kind, n_items, n_classes, licence, source, download, by_hand)
+    description = DatasetDescription(name, title, kind, n_items, n_classes, shape, licence, source, download, by_hand)
 
     def register(builder: Builder) -> Builder:
         if name in _REGISTERED:

@@ -43,6 +43,7 @@ INCOMES = ("<=50K", ">50K")
     kind="table",
     n_items=1599,
     n_classes=6,
+    shape=(11,),
     licence=UCI_LICENCE,
     source=(
         "Cortez, P., Cerdeira, A., Almeida, F., Matos, T., & Reis, J. (2009). Wine Quality, its red wines. "
@@ -77,6 +78,7 @@ def build_wine_red(description: DatasetDescription) -> Dataset:
     kind="table",
     n_items=48_842,
     n_classes=2,
+    shape=(108,),
     licence=UCI_LICENCE,
     source="Becker, B., & Kohavi, R. (1996). Adult. https://doi.org/10.24432/C5XW20",
     download=BY_HAND,

@@ -24,6 +24,7 @@ GENERATED_LICENCE = "MIT, as this project (generated)"
     kind="points",
     n_items=N_POINTS,
     n_classes=2,
+    shape=(2,),
     licence=GENERATED_LICENCE,
     source="Generated with scikit-learn's make_moons, noise 0.2",
 )
@@ -39,6 +40,7 @@ def build_moons(description: DatasetDescription) -> Dataset:
     kind="points",
     n_items=N_POINTS,
     n_classes=3,
+    shape=(2,),
     licence=GENERATED_LICENCE,
     source="Generated: three arms turning by 1.1 π, with normal noise of 0.04",
 )
@@ -62,6 +64,7 @@ def build_spirals(description: DatasetDescription) -> Dataset:
     kind="points",
     n_items=N_POINTS,
     n_classes=2,
+    shape=(2,),
     licence=GENERATED_LICENCE,
     source="Generated with scikit-learn's make_circles, noise 0.1, inner circle half the size",
 )
@@ -77,6 +80,7 @@ def build_circles(description: DatasetDescription) -> Dataset:
     kind="points",
     n_items=N_POINTS,
     n_classes=4,
+    shape=(2,),
     licence=GENERATED_LICENCE,
     source="Generated with scikit-learn's make_blobs, centers at (±1, ±1), deviation 0.55",
 )

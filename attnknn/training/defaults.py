@@ -6,11 +6,15 @@ Needs no torch, so that the page can show it in a form.
 from __future__ import annotations
 
 import shlex
+from dataclasses import replace
 from typing import Any
 
 from attnknn.config import EmbedderConfig, TrainingConfig
 from attnknn.data import Dataset, DatasetDescription, describe_datasets
 
+LARGE_IMAGE = 16  # pixels of the shorter side, from which on the network for larger images is worth its time
+FLIPPED = ("cifar10", "cifar100", "fashion_mnist")  # what means the same in a mirror
+LARGE = EmbedderConfig("fast_cnn", 128, 32, 8, 500, 1e-2, shift=2, first_side=16)
 TABLE = EmbedderConfig("mlp", dimension=16, width=64, epochs=100, batch_size=32, learning_rate=2e-3, dropout=0.2)
 
 SHARES = {"held_out": (0.1, 0.4), "dropout": (0.0, 0.7)}
@@ -21,10 +25,15 @@ ALWAYS = ("--seed", "--epochs", "--k", "--heads")
 
 
 def default_config(dataset: Dataset | DatasetDescription, seed: int = 0) -> TrainingConfig:
-    """Choose an embedder and a schedule that suit images, or tables and points."""
-    if dataset.kind == "image":
+    """Choose an embedder and a schedule that suit tiny images, larger ones, or tables and points."""
+    if dataset.kind != "image":
+        return TrainingConfig(dataset.name, seed, embedder=TABLE)
+    shape = dataset.inputs.shape[1:] if isinstance(dataset, Dataset) else dataset.shape
+    if min(shape[:2]) < LARGE_IMAGE and len(shape) == 2:
         return TrainingConfig(dataset.name, seed)
-    return TrainingConfig(dataset.name, seed, embedder=TABLE)
+    width, epochs = (48, 10) if len(shape) == 3 else (32, 8)
+    embedder = replace(LARGE, width=width, epochs=epochs, flip=dataset.name in FLIPPED)
+    return TrainingConfig(dataset.name, seed, held_out=0.1, embedder=embedder)
 
 
 def command_line(config: TrainingConfig, name: str) -> str:

@@ -24,7 +24,9 @@ def see_to(name: str) -> None:
         return
     with st.container(border=True, key="preparing"):
         st.markdown(f"**The bank of {literal(name)} is filled on first use.**")
-        st.caption(f"The weights are here. {literal(card['dataset']['title'])} is embedded on this machine once.")
+        st.caption(
+            f"The weights are here; the data, {literal(card['dataset']['title'])}, are embedded on this machine once."
+        )
         st.fragment(partial(_follow, checkpoint), run_every=AGAIN)()
     st.stop()
 

@@ -73,6 +73,7 @@ def test_the_catalogue_says_what_loading_shows(dataset):
         dataset.kind,
         len(dataset.inputs),
         dataset.n_classes,
+        dataset.inputs.shape[1:],
         dataset.licence,
         dataset.source,
         facts.download,
@@ -241,11 +242,15 @@ def test_a_dataset_is_added_with_one_function(monkeypatch):
 
     monkeypatch.setattr(registry, "_REGISTERED", dict(registry._REGISTERED))
 
-    @register_dataset("coins", title="Coins", kind="points", n_items=4, n_classes=2, licence="none", source="here")
+    @register_dataset(
+        "coins", title="Coins", kind="points", n_items=4, n_classes=2, shape=(2,), licence="none", source="here"
+    )
     def build_coins(description: DatasetDescription) -> Dataset:
         return make_dataset(description, np.arange(8.0).reshape(4, 2), np.array([0, 1, 0, 1]), ("heads", "tails"))
 
     assert dataset_names()[-1] == describe_datasets()[-1].name == "coins"
     assert build_coins(describe_datasets()[-1]).class_names == ("heads", "tails")
     with pytest.raises(ValueError, match="'coins' is taken"):
-        register_dataset("coins", title="", kind="table", n_items=1, n_classes=1, licence="", source="")(build_coins)
+        register_dataset("coins", title="", kind="table", n_items=1, n_classes=1, shape=(1,), licence="", source="")(
+            build_coins
+        )

@@ -45,7 +45,7 @@ def test_fit_held_out_and_test_are_apart_and_duplicates_stay_together(iris: Attn
 def test_the_held_out_part_never_holds_a_duplicate_of_the_fit_part():
     """A table in which every row is there three times: whoever splits rows would let the embedder see all of it."""
     rng = np.random.default_rng(0)
-    about = DatasetDescription("triples", "Triples", "table", 180, 2, "none", "made here")
+    about = DatasetDescription("triples", "Triples", "table", 180, 2, (2,), "none", "made here")
     triples = make_dataset(about, np.repeat(rng.normal(size=(60, 3)), 3, axis=0), np.repeat([0, 1], 90), ["a", "b"])
     config = replace(TINY, dataset="triples", attention=replace(TINY.attention, k=4))
     bank = fit(triples, config).entries

@@ -107,3 +107,17 @@ def test_an_export_comes_back_as_an_import(checkpoints, open_training):
         else:
             assert "The file must be one checkpoint" in errors(app)[0]
     assert checkpoint_names(checkpoints) == ("iris", "iris-2")
+
+
+def test_a_checkpoint_is_measured_and_prepared_from_its_row(checkpoints, table, open_training):
+    app = open_training(view="checkpoints")
+    pick(app, "checkpoint_list_", 0)
+    name = checkpoint_names(checkpoints)[0]
+    press(app, "measure")
+    (job,) = table.all()
+    assert (job.kind, job.spec["checkpoint"], len(job.spec["noises"])) == ("evaluate", name, 31)
+    assert job.title in " ".join(markdown(app)), "it is shown at once"
+    app = open_training(view="checkpoints")
+    pick(app, "checkpoint_list_", 0)
+    press(app, "prepare")
+    assert {one.kind for one in table.all()} == {"evaluate", "prepare"}

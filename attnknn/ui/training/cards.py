@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from contextlib import suppress
-from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +9,6 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from attnknn.checkpoints import open_checkpoint, root_from_environment
-from attnknn.data import DatasetDescription
 from attnknn.ui import shell, store
 from attnknn.ui.display import or_sentence
 from attnknn.votes import TITLES
@@ -25,7 +21,6 @@ SHOWN = {  # column of the list → vote, noise kind, noise rate
     "uniform, 40 % noise": ("uniform", "symmetric", 0.4),
 }
 SETTINGS = ("seed", "held_out")
-USUAL_SIZES = {"image": 28 * 28, "table": 16, "points": 2}  # of an item, where no checkpoint tells
 OF_EMBEDDER = ("kind", "epochs", "dimension", "width", "batch_size", "learning_rate", "dropout")
 
 
@@ -45,12 +40,6 @@ def offer_opening(name: str, place: DeltaGenerator) -> None:
             icon=":material/hub:",
             query_params={"checkpoint": name},
         )
-
-
-def n_inputs(description: DatasetDescription) -> int:
-    """Return how many numbers an item has, as a checkpoint on the same data tells; else what is usual."""
-    known = _sizes(store.names(), str(root_from_environment()))
-    return known.get(description.name, USUAL_SIZES[description.kind])
 
 
 def list_row(name: str, card: Card | str) -> dict[str, Any]:
@@ -96,14 +85,3 @@ def _settings(card: Card) -> dict[str, str]:
 @st.cache_data(max_entries=128, show_spinner=False)
 def _read(name: str, root: str, stamp: int) -> Card | str:
     return or_sentence(lambda: open_checkpoint(name, Path(root)).card)
-
-
-@st.cache_data(max_entries=4, show_spinner=False)
-def _sizes(names: tuple[str, ...], root: str) -> dict[str, int]:
-    """Read from cards, without looking at any other file, how large an item of each dataset is."""
-    sizes = {}
-    for name in names:
-        with suppress(OSError, ValueError, KeyError, TypeError):
-            dataset = json.loads((Path(root) / name / "card.json").read_text(encoding="utf-8"))["dataset"]
-            sizes[str(dataset["name"])] = prod(int(side) for side in dataset["input_shape"])
-    return sizes

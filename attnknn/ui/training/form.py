@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
+from math import prod
 from typing import Any
 
 import streamlit as st
@@ -16,7 +17,7 @@ from attnknn.models.attention import HEADS
 from attnknn.training.defaults import SHARES, default_config
 from attnknn.ui import state
 from attnknn.ui.display import explained, literal, notice
-from attnknn.ui.training import bring, cards, table
+from attnknn.ui.training import bring, table
 from attnknn.ui.training.estimate import Amount, Estimate, Timing, estimate, n_trained, time_run, weigh
 from attnknn.ui.training.starting import new_name, start
 from attnknn.work.submit import LIMITS
@@ -24,7 +25,7 @@ from attnknn.work.submit import LIMITS
 BUDGETS = {"quick": 0.25, "usual": 1.0, "thorough": 3.0}
 """Names of budgets, and how many times the usual epochs each has."""
 
-TITLES = {"cnn": "small convolutional network", "mlp": "small network for rows"}
+TITLES = {"cnn": "network for tiny images", "fast_cnn": "network for small images", "mlp": "small network for rows"}
 TIMED = 8  # finished runs that an estimate rests on, at most
 
 
@@ -147,15 +148,13 @@ def _choose_embedder(usual: EmbedderConfig) -> EmbedderConfig:
             width=number(right, "width", "Width", 8, "Channels of the first layer, or units of a hidden one."),
             batch_size=number(left, "batch_size", "Batch size", 16, "Items per step."),
             learning_rate=number(right, "learning_rate", "Learning rate", 1e-3, "At its peak.", "%.4f"),
-            dropout=st.slider(
-                "Dropout",
-                *SHARES["dropout"],
-                usual.dropout,
-                0.05,
-                key=f"{usual.kind}_dropout",
-                help="Share of units silenced.",
-            ),
+            dropout=usual.dropout if usual.kind == "fast_cnn" else _choose_dropout(usual),
         )
+
+
+def _choose_dropout(usual: EmbedderConfig) -> float:
+    key, why = f"{usual.kind}_dropout", "Share of units silenced."
+    return st.slider("Dropout", *SHARES["dropout"], usual.dropout, 0.05, key=key, help=why)
 
 
 def _expect(choice: Choice) -> Estimate:
@@ -175,4 +174,4 @@ def _time(job_id: str) -> Timing | None:
 
 
 def _weigh(description: DatasetDescription, config: TrainingConfig) -> Amount:
-    return weigh(config, n_trained(description, config), cards.n_inputs(description))
+    return weigh(config, n_trained(description, config), prod(description.shape[:2]))
