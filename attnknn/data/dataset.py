@@ -159,7 +159,7 @@ def make_dataset(
         ValueError: If the parts do not fit together.
 
     Example:
-        >>> about = DatasetDescription("coins", "Coins", "points", 4, 2, "none", "tossed here")
+        >>> about = DatasetDescription("coins", "Coins", "points", 4, 2, (2,), "none", "tossed here")
         >>> points = np.array([[0.0, 1.0], [2.0, 3.0], [4.0, 5.0], [6.0, 7.0]])
         >>> make_dataset(about, points, np.array([0, 1, 0, 1]), ["heads", "tails"]).ids.tolist()
         ['coins/test/0', 'coins/test/1', 'coins/train/0', 'coins/train/1']

@@ -28,7 +28,7 @@ def bare(tmp_path, monkeypatch):
 def test_datasets_are_the_registered_ones_and_where_they_are(run_json, bare):
     rows = run_json("datasets")["datasets"]
     where = {row["name"]: (row.pop("here"), row.pop("where")) for row in rows}
-    assert rows == [asdict(description) for description in describe_datasets()]
+    assert rows == [asdict(one) | {"shape": list(one.shape)} for one in describe_datasets()]
     assert where["digits"] == (True, "comes with the product")
     assert where["wine_red"] == (True, f"UCI's file in {bare}")
     assert where["cifar10"] == where["adult"] == (False, None)

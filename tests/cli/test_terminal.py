@@ -47,7 +47,6 @@ def test_listing_and_predicting_need_no_torch(root):
     [
         (["predikt", "iris"], "No such command 'predikt'"),
         (["predict"], "Missing argument 'CHECKPOINT'"),
-        (["predict", "iris"], "Missing option '--query'"),
         (["predict", "iris", "--queri", "iris/test/0"], "No such option"),
         (["evaluate", "iris", "--k"], "Option '--k' requires an argument"),
         (["evaluate", "iris", "wine"], "unexpected extra argument"),
