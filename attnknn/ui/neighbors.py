@@ -6,7 +6,6 @@ import json
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -14,7 +13,6 @@ from streamlit.delta_generator import DeltaGenerator
 from attnknn.classifier import AttnKNN
 from attnknn.config import NOISE_KINDS, LabelNoise
 from attnknn.errors import UnknownCheckpoint
-from attnknn.evaluation.response import follow
 from attnknn.prediction import Prediction
 from attnknn.ui import preparing, state, store, upload
 from attnknn.ui.board import draw_board
@@ -84,12 +82,11 @@ def check_link(link: Mapping[str, str], trained: AttnKNN, prediction: Prediction
 
 
 def choose_query(trained: AttnKNN, place: DeltaGenerator) -> str:
-    """Let the visitor choose a test item by its id, or a picture of their own that a link names."""
-    upload.show_next()
-    ids = [str(item) for item in trained.queries.ids]
+    """Let the visitor choose a test item by its id, or one of the last pictures of their own."""
+    upload.show_next(trained)
+    first, *others = [str(item) for item in trained.queries.ids]
     asked = str(st.session_state.get("query") or st.query_params.get("query", ""))
-    if upload.find(asked, trained):
-        ids.append(asked)  # the first is the default, which a link does not name
+    ids = [first, *upload.recent(trained, asked), *others]  # the first is the default, which a link does not name
     if st.session_state.get("query", ids[0]) not in ids:  # another checkpoint was chosen
         st.session_state["query"] = ids[0]
     return place.selectbox(
@@ -168,7 +165,7 @@ def offer_finders(trained: AttnKNN, setting: Setting, query: str, row: DeltaGene
             disabled=not found,
             help=f"{here or '–'} of {len(found)} test items" if found else "None under this setting.",
         )
-    upload.offer(trained, row)
+    upload.offer(trained, query, row)
 
 
 def draw(trained: AttnKNN, query: str, setting: Setting) -> Prediction:
@@ -176,13 +173,8 @@ def draw(trained: AttnKNN, query: str, setting: Setting) -> Prediction:
     prediction = _predict(trained, query, setting.k, setting.noise, setting.temperature)
     digest, noise = store.digest(trained), setting.noise
     own = upload.find(query, trained)
-    if own:
-        predict = partial(_predict, trained, query, setting.k, temperature=setting.temperature)
-        response = follow(lambda draw: predict(noise=draw), noise)
-    else:
-        response = store.noise_response(
-            trained.name, digest, query, setting.k, noise.kind, noise.seed, setting.temperature
-        )
+    asking = (digest, query, setting.k, noise.kind, noise.seed, setting.temperature)
+    response = upload.noise_response(trained, own, *asking) if own else store.noise_response(trained.name, *asking)
     asked = st.query_params.get(NEIGHBOR)
     provenance = describe_source(trained, prediction, digest)
     board = present(trained, prediction, response, provenance, asked, own.values if own else None)

@@ -49,7 +49,9 @@ class Setting:
 def settings(largest_k: int, example: str) -> list[Setting]:
     """List what a link to the Neighbors page may set, for a checkpoint with that k and such queries."""
     return [
-        Setting("query", f"the id of a test item, such as {example}", str),
+        Setting(
+            "query", f"the id of a test item, such as {example}, or of a picture embedded here for this checkpoint", str
+        ),
         Setting("k", f"a whole number between 1 and {largest_k}", float),
         Setting("temperature", f"one of {', '.join(map(str, TEMPERATURES))}, spelled like that", float),
         Setting("noise", f"a number between 0 and {HIGHEST_RATE}", float),

@@ -6,9 +6,12 @@ import json
 
 import numpy as np
 import pytest
+from PIL import Image, ImageDraw
 
+from attnknn.checkpoints import ROOT
 from attnknn.classifier import load
 from attnknn.config import LabelNoise
+from attnknn.data.uploads import LARGEST_FILE, fit_picture
 from attnknn.votes import COMPARED, TITLES
 
 from .conftest import run_process
@@ -120,6 +123,39 @@ def test_the_tables_name_every_neighbor_head_sink_and_vote(run, answer):
     assert lines["none of these"].split()[-3:-1] == [f"{mass:.3f}" for mass in answer["sink"]]
     for vote, found in answer["votes"].items():
         assert found["predicted"] in lines[TITLES[vote]]
+
+
+def test_a_picture_is_fitted_and_decided_without_a_label(run, run_json, tmp_path):
+    picture = Image.new("RGB", (300, 300), "white")
+    ImageDraw.Draw(picture).line([(80, 60), (220, 60), (140, 250)], "black", 30)
+    picture.save(tmp_path / "seven.png")
+    asked = ["predict", "digits", "--image", tmp_path / "seven.png", "--k", "5", "--noise", "0.2"]
+    found = run_json(*asked, root=ROOT)
+    digits = load("digits")
+    values = fit_picture(picture, digits.bundle.arrays["entry_inputs"]).values
+    assert found == digits.predict(values[None], 5, LabelNoise("symmetric", 0.2, 0)).to_dict()
+    assert found["label"] is None
+    assert found["votes"]["attention"]["predicted"] == "7"
+    shown = run(*asked, root=ROOT).stdout
+    assert "input/0 is of unknown label: its 5 nearest entries" in shown
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (None, "--image must be a file that can be read."),
+        (b"GIF89a", "A picture must be a PNG, JPEG or WEBP file"),
+        (b"\0" * (LARGEST_FILE + 2), "It has 5,242,881 bytes."),
+    ],
+    ids=["missing", "gif", "large"],
+)
+def test_a_file_that_is_no_picture_is_a_sentence(run, tmp_path, content, sentence):
+    path = tmp_path / "picture.png"
+    if content is not None:
+        path.write_bytes(content)
+    result = run("predict", "digits", "--image", path, root=ROOT, code=2)
+    assert result.stdout == ""
+    assert sentence in result.stderr
 
 
 @pytest.mark.parametrize(

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import tracemalloc
 from io import BytesIO
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from PIL import Image, ImageDraw
+from PIL import Image, ImageDraw, ImageOps
 
 from attnknn.data import load_dataset, uploads
 from attnknn.data.uploads import LARGEST_FILE, fit_picture, read_picture
@@ -30,7 +34,7 @@ def encode(picture: Image.Image, kind: str = "PNG", **options) -> bytes:
 @given(
     st.integers(1, 90),
     st.integers(1, 90),
-    st.sampled_from(("1", "L", "LA", "P", "RGB", "RGBA", "I;16", "CMYK")),
+    st.sampled_from(MODES),
     st.data(),
 )
 def test_any_picture_gets_the_shape_and_range_of_the_bank(width, height, mode, data):
@@ -70,6 +74,76 @@ def test_a_photograph_is_turned_upright():
     exif = Image.Exif()
     exif[0x0112] = 6  # to be turned by a quarter
     assert read_picture(encode(picture, "JPEG", exif=exif)).size == (10, 20)
+
+
+@pytest.mark.parametrize("orientation", range(1, 9))
+@pytest.mark.parametrize("kind", uploads.FORMATS)
+def test_every_orientation_is_undone_as_pillow_does_it(kind, orientation):
+    values = np.zeros((1040, 1560, 3), np.uint8)
+    values[:200, :200], values[900:, 1300:] = 255, (255, 0, 0)
+    exif = Image.Exif()
+    exif[uploads.ORIENTATION] = orientation
+    content = encode(Image.fromarray(values), kind, exif=exif)
+    expected = ImageOps.exif_transpose(Image.open(BytesIO(content))).convert("RGB")
+    read = read_picture(content)
+    assert read.size == (expected.width // 2, expected.height // 2), "what no embedder needs is left out"
+    difference = np.asarray(expected.reduce(2), int) - np.asarray(read)
+    assert np.abs(difference).mean() < 1
+
+
+@pytest.mark.parametrize(("width", "height"), [(1, 1), (511, 9000), (1023, 1025), (5000, 1024), (3001, 2003)])
+def test_a_large_picture_is_made_smaller_without_a_seam(width, height):
+    ramp = np.broadcast_to(np.linspace(0, 255, height)[:, None], (height, width)).astype(np.uint8)
+    read = read_picture(encode(Image.fromarray(ramp), compress_level=1))
+    block = max(min(width, height) // uploads.SHORT_SIDE, 1)
+    assert read.size == (-(-width // block), -(-height // block))
+    assert min(read.size) >= min(width, height, uploads.SHORT_SIDE)
+    expected = np.asarray(Image.fromarray(ramp).reduce(block), int)
+    assert np.abs(np.asarray(read)[:, :, 1] - expected).max() <= 1
+
+
+def test_sixteen_bits_of_gray_are_not_cut_off():
+    """Most values lie above 255, where a plain conversion sees white only."""
+    eight = draw_seven("#404040", "#c0c0c0").convert("L")
+    sixteen = Image.fromarray(np.asarray(eight).astype(np.uint16) * 257)
+    assert sixteen.mode == "I;16"
+    np.testing.assert_array_equal(np.asarray(read_picture(encode(sixteen))), np.asarray(eight.convert("RGB")))
+
+
+PEAK = """
+import sys
+from pathlib import Path
+
+from attnknn.data.uploads import read_picture
+
+def peak():
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 1024
+
+content, before = Path(sys.argv[1]).read_bytes(), peak()
+read_picture(content)
+print(peak() - before)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="Linux says how much memory a process took at most")
+@pytest.mark.parametrize("mode", ["RGB", "RGBA"])
+def test_a_picture_of_25_million_pixels_is_held_in_memory_once(tmp_path, mode):
+    (tmp_path / "large.png").write_bytes(encode(Image.new(mode, (5000, 5000)), compress_level=1))
+    command = [sys.executable, "-c", PEAK, str(tmp_path / "large.png")]
+    megabytes = float(subprocess.run(command, capture_output=True, check=True, text=True, timeout=60).stdout)
+    assert megabytes < 180, "decoded it takes 100 MB; every copy takes as much again"
+
+
+def test_a_large_bank_is_not_copied():
+    bank = np.zeros((20_000, 28, 28), np.uint8)
+    bank[:, 10:18, 10:18] = 255
+    tracemalloc.start()
+    fitted = fit_picture(draw_seven("black", "white"), bank)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert fitted.is_inverted
+    assert peak < bank.nbytes / 2
 
 
 @pytest.mark.parametrize(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from PIL import Image, ImageDraw
 from playwright.sync_api import Browser, expect
 
-from tests.e2e.boards import visit
+from tests.e2e.boards import choose, settle, visit
 from tests.e2e.servers import end_workers, serve
 
 pytestmark = pytest.mark.e2e
@@ -36,12 +37,22 @@ def test_a_picture_is_embedded_and_its_link_shared(browser: Browser, tmp_path: P
             expect(page.get_by_text("A picture must be a PNG, JPEG or WEBP file")).to_be_visible()
             upload.set_input_files(seven)
             expect(page.locator(".query .id")).to_contain_text("upload/", timeout=LONG)
-            expect(page.locator(".truth")).to_be_hidden()
+            expect(page.locator(".truth")).to_have_text("label unknown; shown as the embedder sees it")
+            expect(page.locator(".truth .chip")).to_be_hidden()
+            expect(upload).to_have_count(0)  # the board is not covered
+            expect(page.get_by_text("Light and dark were exchanged")).to_be_visible()
             expect(page.locator(".answer .chip")).to_have_text(["7"] * 7)
             expect(page.locator(".noise h2")).to_contain_text("attention's answer")
             answers = page.locator(".answer .number").all_inner_texts()
             link = page.url
             assert "query=upload" in link
+            choose(page, "query", "digits/test/1")
+            expect(page.locator(".truth")).to_have_text("true label1")
+            choose(page, "query", parse_qs(urlsplit(link).query)["query"][0])
+            expect(page.locator(".answer .number")).to_have_text(answers)
+            page.reload()
+            settle(page)
+            expect(page.locator(".answer .number")).to_have_text(answers)
             other = browser.new_context().new_page()
             visit(other, link)
             expect(other.locator(".answer .number")).to_have_text(answers)

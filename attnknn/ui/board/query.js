@@ -11,10 +11,18 @@ function drawQuery(view) {
   facts.hidden = !query.values
   drawValues(facts, query.values ?? [])
   say(root.querySelector(".query .id"), query.id)
-  root.querySelector(".truth").hidden = query.label == null
-  paintChip(root.querySelector(".truth .chip"), data, query.label ?? "")
+  drawTruth(root.querySelector(".truth"), data)
   drawAnswers(root.querySelector(".answers"), data)
   drawKey(root, data)
+}
+
+// The true label; of a picture that nobody has labelled, that it is shown as the embedder sees it.
+function drawTruth(line, data) {
+  const { label } = data.query
+  const [name, chip] = line.children
+  say(name, label == null ? "label unknown; shown as the embedder sees it" : "true label")
+  chip.hidden = label == null
+  paintChip(chip, data, label ?? "")
 }
 
 // Feature values as name, value, name, value, ...
