@@ -19,7 +19,7 @@ from playwright.sync_api import Page, expect
 
 from attnknn.jobs import JobSettings, JobStore
 from benchmarks.browser import ROOT, chromium, free_port, server, wait_for_health
-from benchmarks.busy import milliseconds, p95
+from benchmarks.busy import milliseconds, p95, wait_for
 
 PATIENCE = 120_000  # milliseconds
 OPENING = 700  # milliseconds that the popover takes to unfold
@@ -36,13 +36,14 @@ def draw_seven(folder: Path, number: int) -> Path:
 
 def another_picture(page: Page, path: Path) -> float:
     """Give a picture to the uploader; its id comes onto the board."""
-    before = page.locator(".query .id").inner_text()
+    shown = page.locator(".query .id")
+    about = [shown.element_handle(), shown.inner_text()]
     page.get_by_role("button", name="your own").click()
     page.wait_for_timeout(OPENING)
     return milliseconds(
         page,
         lambda: page.locator("input[type=file]").set_input_files(path),
-        lambda: expect(page.locator(".query .id")).not_to_have_text(before, timeout=PATIENCE),
+        lambda: wait_for(page, "([e, old]) => e.textContent !== old", about),
     )
 
 
