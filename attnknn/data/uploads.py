@@ -64,7 +64,7 @@ def read_picture(content: bytes) -> Image.Image:
         shrunken.getexif()[ORIENTATION] = opened.getexif().get(ORIENTATION, 1)
         return ImageOps.exif_transpose(shrunken)
     except broken as error:
-        raise InputError(EXPECTED, f"It could not be read ({type(error).__name__}).", REMEDY) from error
+        raise InputError(EXPECTED, "It could not be read.", REMEDY) from error
 
 
 def _shrink(picture: Image.Image) -> Image.Image:
