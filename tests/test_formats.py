@@ -18,7 +18,7 @@ import attnknn
 from attnknn.bundle import SHAPES
 from attnknn.checkpoints import ROOT, checkpoint_names
 from attnknn.cli import app
-from attnknn.config import NOISE_KINDS, LabelNoise
+from attnknn.config import NOISE_KINDS, LabelNoise, TrainingConfig
 from attnknn.errors import AttnKNNError, CheckpointError
 from attnknn.models.attention import HEADS
 from attnknn.models.terms import TERMS
@@ -275,6 +275,7 @@ def test_every_field_of_the_cards_is_named_and_none_is_stale():
         found |= paths_of({key: part for key, part in card.items() if key != "files"})
         found |= {f"files.{{path}}.{fact}" for facts in card["files"].values() for fact in facts}
         assert set(card["files"]) <= {"weights.safetensors", *(f"bundle/{array}.npy" for array in SHAPES)}
+    found |= paths_of({"config": TrainingConfig().to_dict()})  # cards of earlier versions lack what came since
     assert first_cells("Fields") == found
 
 
