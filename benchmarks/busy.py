@@ -21,7 +21,7 @@ from attnknn.config import TrainingConfig
 from attnknn.jobs import JobSettings, JobStore
 from attnknn.work import submit
 from benchmarks.browser import ROOT, chromium, free_port, server, wait_for_health
-from benchmarks.jobs import seconds_until, stop_worker
+from benchmarks.jobs import p95, seconds_until, stop_worker
 
 ENDLESS = TrainingConfig("digits", seed=9)
 ENDLESS = replace(ENDLESS, embedder=replace(ENDLESS.embedder, epochs=500))
@@ -81,10 +81,6 @@ def measure(page: Page, address: str, repeats: int) -> dict[str, list[float]]:
         page.wait_for_timeout(1500)
         times[name] = [act(page, number) for number in range(repeats + 2)][2:]
     return times
-
-
-def p95(times: list[float]) -> float:
-    return statistics.quantiles(times, n=20, method="inclusive")[-1]
 
 
 def main() -> None:

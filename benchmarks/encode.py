@@ -19,7 +19,8 @@ from playwright.sync_api import Page, expect
 
 from attnknn.jobs import JobSettings, JobStore
 from benchmarks.browser import ROOT, chromium, free_port, server, wait_for_health
-from benchmarks.busy import milliseconds, p95, wait_for
+from benchmarks.busy import milliseconds, wait_for
+from benchmarks.jobs import p95
 
 PATIENCE = 120_000  # milliseconds
 OPENING = 700  # milliseconds that the popover takes to unfold

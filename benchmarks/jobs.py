@@ -134,12 +134,15 @@ def measure(folder: Path, repeats: int, is_cold: bool, one: Round) -> list[dict[
     return rounds
 
 
+def p95(times: list[float]) -> float:
+    return statistics.quantiles(times, n=20, method="inclusive")[-1]
+
+
 def rows(rounds: list[dict[str, float]], budgets: Mapping[str, float | None], worker: str) -> Iterator[str]:
     """Write a line of the table for each thing that was measured."""
     for name, budget in budgets.items():
         times = sorted(one[name] for one in rounds)
-        p95 = statistics.quantiles(times, n=20, method="inclusive")[-1]
-        cells = [name, worker, *(f"{value:.2f}" for value in (statistics.median(times), p95, times[-1]))]
+        cells = [name, worker, *(f"{value:.2f}" for value in (statistics.median(times), p95(times), times[-1]))]
         yield "| " + " | ".join([*cells, f"{budget:g}" if budget else "–"]) + " |"
 
 

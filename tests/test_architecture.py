@@ -17,7 +17,7 @@ PACKAGE = sorted((REPOSITORY / "attnknn").rglob("*.py"))
 DOORS = [REPOSITORY / "app.py", *sorted((REPOSITORY / "pages").glob("*.py"))]
 
 FLOORS: tuple[tuple[str, ...], ...] = (
-    ("errors", "arrays", "intervals"),
+    ("errors", "arrays", "intervals", "reporting"),
     ("config",),
     ("data", "jobs"),
     ("models",),

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 if TYPE_CHECKING:
-    from attnknn.training.embedder import Report
+    from attnknn.reporting import Report
 
 STAGES = {
     "embedder": "Training the embedder",

@@ -22,12 +22,7 @@ from attnknn.data.download import Interrupted, download
 from attnknn.data.registry import describe_dataset, is_here, load_dataset, source_of, torchvision_datasets
 from attnknn.data.sources import cache_folder
 from attnknn.errors import DownloadFailed
-
-Report = Callable[[str, float, dict[str, Any]], None]
-"""Called as report(stage, share done between 0 and 1, numbers to show)."""
-
-PausePoint = Callable[[], None]
-"""Called often; whatever it raises ends the work."""
+from attnknn.reporting import PausePoint, Report, never, silent
 
 KINDS = {"cifar10": "CIFAR10", "cifar100": "CIFAR100", "mnist": "MNIST", "fashion_mnist": "FashionMNIST"}
 BYTES = {"cifar10": 170_498_071, "cifar100": 169_001_437, "mnist": 11_594_722, "fashion_mnist": 30_878_645}
@@ -44,14 +39,6 @@ class Archive:
     path: Path
     addresses: tuple[str, ...]
     md5: str
-
-
-def silent(stage: str, done: float, numbers: dict[str, Any]) -> None:
-    """Report nothing."""
-
-
-def never() -> None:
-    """Never pause."""
 
 
 def fetch(name: str, report: Report = silent, pause_point: PausePoint = never) -> None:

@@ -22,11 +22,9 @@ from torch.nn import functional as F
 from attnknn.config import SMALLEST_IMAGE, EmbedderConfig
 from attnknn.models.embedders import Embedder, augment, threads, threads_for
 from attnknn.models.image_network import shift_and_flip, shrink, side_at
+from attnknn.reporting import PausePoint, Report, never, silent
 from attnknn.training.fast import best_device, fast_numbers, make_muon, triangle
 from attnknn.training.memory import Moving
-
-Report = Callable[[str, float, dict[str, Any]], None]
-"""Called as report(stage, share done between 0 and 1, numbers to show)."""
 
 Look = Callable[[Embedder, int], dict[str, Any]]
 """Called as look(embedder, epoch) after every epoch; what it sees joins the numbers of the report."""
@@ -34,17 +32,9 @@ Look = Callable[[Embedder, int], dict[str, Any]]
 REMEMBER = 2.0  # seconds between two saves, so that short epochs are not spent on writing
 
 
-def silent(stage: str, done: float, numbers: dict[str, Any]) -> None:
-    """Report nothing."""
-
-
 def blind(embedder: Embedder, epoch: int) -> dict[str, Any]:
     """See nothing."""
     return {}
-
-
-def never() -> None:
-    """Never pause."""
 
 
 def train_embedder(
@@ -56,7 +46,7 @@ def train_embedder(
     report: Report = silent,
     look: Look = blind,
     remember: Path | None = None,
-    pause_point: Callable[[], None] = never,
+    pause_point: PausePoint = never,
 ) -> Embedder:
     """Train on raw inputs and labels; the same seed gives the same weights on the same machine.
 
@@ -152,7 +142,7 @@ def _start(embedder: Embedder, n_items: int, seed: int) -> Moving:
     return Moving(embedder, optimizer, schedule, generator)
 
 
-def _train_epoch(moving: Moving, batches: Batches, epoch: int, pause_point: Callable[[], None]) -> float:
+def _train_epoch(moving: Moving, batches: Batches, epoch: int, pause_point: PausePoint) -> float:
     """Pass once over the items in random order, and return the mean loss."""
     embedder, config = moving.embedder.train(), moving.embedder.config
     loss_sum = 0.0

@@ -5,7 +5,6 @@ The bank is saved before the map is drawn: from then on the page can show it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,14 +19,14 @@ from attnknn.models.embedders import single_thread
 from attnknn.models.loading import build_embedder
 from attnknn.prepared import has_bundle, is_prepared, open_with_bundle, prepared_root
 from attnknn.projection import Method, fit_projection, trustworthiness
-from attnknn.training.embedder import Report, never, silent
+from attnknn.reporting import PausePoint, Report, never, silent
 from attnknn.training.run import make_bundle
 
 METHOD: Method = "umap"
 
 
 def prepare_checkpoint(
-    name: str, root: Path, report: Report = silent, pause_point: Callable[[], None] = never
+    name: str, root: Path, report: Report = silent, pause_point: PausePoint = never
 ) -> dict[str, Any]:
     """Write a checkpoint with arrays and a map into the cache, from one with or without arrays.
 
@@ -59,7 +58,7 @@ def prepare_checkpoint(
     return save_checkpoint(name, checkpoint.card | {"projection": facts}, weights, arrays | positions, place).card
 
 
-def _embed(checkpoint: Checkpoint, report: Report, pause_point: Callable[[], None]) -> dict[str, NDArray[Any]]:
+def _embed(checkpoint: Checkpoint, report: Report, pause_point: PausePoint) -> dict[str, NDArray[Any]]:
     config = TrainingConfig.from_dict(checkpoint.card["config"])
     dataset = load_dataset(config.dataset)
     _expect_same(checkpoint, dataset)

@@ -8,7 +8,6 @@ test items  ──────────────────────�
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
@@ -29,9 +28,10 @@ from attnknn.config import AttentionConfig, TrainingConfig
 from attnknn.data import Dataset, load_dataset, split_by_group
 from attnknn.evaluation.protocol import summarize
 from attnknn.models.embedders import Embedder, single_thread
+from attnknn.reporting import PausePoint, Report, never, silent
 from attnknn.training.attention import fit_votes
 from attnknn.training.defaults import default_config
-from attnknn.training.embedder import Report, never, silent, train_embedder
+from attnknn.training.embedder import train_embedder
 from attnknn.training.look import Onlooker
 
 LIBRARIES = ("numpy", "torch", "faiss-cpu", "scikit-learn", "scipy", "safetensors")
@@ -43,14 +43,14 @@ def fit(
     config: TrainingConfig | None = None,
     report: Report = silent,
     remember: Path | None = None,
-    pause_point: Callable[[], None] = never,
+    pause_point: PausePoint = never,
 ) -> AttnKNN:
     """Train an embedder, fill a bank, fit the votes, and measure them once on test.
 
     Args:
         dataset: A dataset, or the name of a registered one.
         config: How to train; by default what suits the kind of data.
-        report: Told about progress; see `attnknn.training.embedder.Report`. After every epoch it learns the
+        report: Told about progress; see `attnknn.reporting.Report`. After every epoch it learns the
             loss and the held-out accuracy, and now and then who the neighbors of one query are by then.
         remember: A folder for what an interrupted run goes on from.
         pause_point: Called between steps; whatever it raises ends the run, and it can go on later.
@@ -99,7 +99,7 @@ def held_out_queries(classifier: AttnKNN) -> Queries:
 
 
 def make_bundle(
-    dataset: Dataset, config: TrainingConfig, embedder: Embedder, pause_point: Callable[[], None] = never
+    dataset: Dataset, config: TrainingConfig, embedder: Embedder, pause_point: PausePoint = never
 ) -> dict[str, NDArray[Any]]:
     """Fill a bank and find the neighbors of the test items: the arrays of a bundle, without fitting anything."""
     parts = _split(dataset, config)
