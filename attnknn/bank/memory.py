@@ -139,9 +139,15 @@ class MemoryBank:
         table, units = self.table, self.table.unit_queries(queries)
         check_entries(k, table)
         excluded = Exclusions.build(table, len(units), exclude_ids, exclude_groups)
-        width = min(table.n_entries, 2 * k + SPARE)
-        parts = [self._search_some(units[p], k, excluded[p], width) for p in chunks(len(units), width * self.dimension)]
-        return require_all(concatenate(parts, k), table)
+        return require_all(self._search(units, k, excluded), table)
+
+    def neighborhoods(self, size: int) -> np.ndarray:
+        """Find each entry's nearest other entries, its own duplicates left out: (N, size) rows of the bank, int32.
+
+        With an exact index the same as `entry_neighborhoods`, which compares every entry with every other.
+        """
+        own = Exclusions(np.arange(self.n_entries), self.groups)
+        return self._search(self.table.keys, size, own).entries.astype(np.int32)
 
     def recall(self, queries: np.ndarray, k: int) -> float:
         """Measure which share of the true k nearest entries a search finds.
@@ -174,6 +180,11 @@ class MemoryBank:
         arrays, kind, index = read_bank(Path(folder), INDEX_KINDS, lambda path: _faiss().read_index(path))
         keys, labels = _frozen(arrays["keys"], np.float32), _frozen(arrays["labels"], np.int64)
         return cls(keys, labels, kind, EntryTable.build(keys, arrays["ids"], arrays["groups"]), index)
+
+    def _search(self, units: np.ndarray, k: int, excluded: Exclusions) -> Neighbors:
+        width = min(self.n_entries, 2 * k + SPARE)
+        parts = [self._search_some(units[p], k, excluded[p], width) for p in chunks(len(units), width * self.dimension)]
+        return concatenate(parts, k)
 
     def _search_some(self, units: np.ndarray, k: int, excluded: Exclusions, width: int) -> Neighbors:
         coarse, candidates = self._propose(units, k, width)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 
 import numpy as np
 import torch
@@ -132,15 +132,13 @@ def threads(count: int) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def single_thread() -> AbstractContextManager[None]:
-    """Let torch work on one core inside this block; small sums stay in order, and no thread spins."""
-    return threads(1)
-
-
 def threads_for(config: EmbedderConfig) -> int:
-    """Say how many cores an embedder is worth: ATTNKNN_THREADS or all there are for large images, else those in use."""
+    """Say how many cores an embedder is worth: ATTNKNN_THREADS or all there are for large images, else one.
+
+    On small networks threads cost more than they bring, and on one core small sums stay in order.
+    """
     if config.kind != "fast_cnn":
-        return torch.get_num_threads()
+        return 1
     asked, there = os.environ.get("ATTNKNN_THREADS", ""), os.cpu_count() or 1
     return min(max(1, int(asked)), there) if asked.isdecimal() else there
 

@@ -15,12 +15,11 @@ from attnknn.checkpoints import Checkpoint, open_checkpoint, save_checkpoint
 from attnknn.config import TrainingConfig
 from attnknn.data import Dataset, load_dataset
 from attnknn.errors import CheckpointError
-from attnknn.models.embedders import single_thread
 from attnknn.models.loading import build_embedder
 from attnknn.prepared import has_bundle, is_prepared, open_with_bundle, prepared_root
 from attnknn.projection import Method, fit_projection, trustworthiness
 from attnknn.reporting import PausePoint, Report, never, silent
-from attnknn.training.run import make_bundle
+from attnknn.training.run import make_bundle, working_threads
 
 METHOD: Method = "umap"
 
@@ -65,7 +64,7 @@ def _embed(checkpoint: Checkpoint, report: Report, pause_point: PausePoint) -> d
     report("Embedding the bank", 0.1, {})
     pause_point()
     embedder = build_embedder(checkpoint.name, checkpoint.card, checkpoint.weights("embedder."))
-    with single_thread():
+    with working_threads(config):
         return make_bundle(dataset, config, embedder, pause_point)
 
 

@@ -8,6 +8,8 @@ test items  ──────────────────────�
 from __future__ import annotations
 
 import platform
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
@@ -20,14 +22,14 @@ from threadpoolctl import threadpool_limits
 from attnknn.arrays import softmax
 from attnknn.ballot import FittedVotes
 from attnknn.bank.entries import Entries
-from attnknn.bank.exact import search_exact
-from attnknn.bank.statistics import entry_neighborhoods, prototypes
+from attnknn.bank.memory import MemoryBank
+from attnknn.bank.statistics import prototypes
 from attnknn.bundle import POOL, Bundle, Queries
 from attnknn.classifier import AttnKNN
 from attnknn.config import AttentionConfig, TrainingConfig
 from attnknn.data import Dataset, load_dataset, split_by_group
 from attnknn.evaluation.protocol import summarize
-from attnknn.models.embedders import Embedder, single_thread
+from attnknn.models.embedders import Embedder, threads, threads_for
 from attnknn.reporting import PausePoint, Report, never, silent
 from attnknn.training.attention import fit_votes
 from attnknn.training.defaults import default_config
@@ -69,11 +71,19 @@ def fit(
     parts = _split(dataset, config)
     inputs, labels = dataset.inputs[parts["fit"]], dataset.labels[parts["fit"]]
     look = Onlooker(dataset, parts, config.embedder.epochs)
-    with single_thread(), threadpool_limits(limits=1):  # on networks this small, threads cost more than they bring
+    with working_threads(config):
         embedder = train_embedder(
             inputs, labels, dataset.n_classes, config.embedder, config.seed, report, look, remember, pause_point
         )
         return _assemble(dataset, config, embedder, report)
+
+
+@contextmanager
+def working_threads(config: TrainingConfig) -> Iterator[None]:
+    """Let torch, FAISS and the linear algebra work on as many cores as the embedder is worth."""
+    count = threads_for(config.embedder)
+    with threads(count), threadpool_limits(limits=count):
+        yield
 
 
 def refit(classifier: AttnKNN, attention: AttentionConfig, report: Report = silent) -> AttnKNN:
@@ -83,7 +93,7 @@ def refit(classifier: AttnKNN, attention: AttentionConfig, report: Report = sile
         UnknownDataset: The dataset it was trained on is not registered.
     """
     config = replace(classifier.config, attention=attention)
-    with single_thread(), threadpool_limits(limits=1):  # on networks this small, threads cost more than they bring
+    with working_threads(config):
         return _assemble(load_dataset(config.dataset), config, classifier.embedder, report)
 
 
@@ -95,7 +105,7 @@ def held_out_queries(classifier: AttnKNN) -> Queries:
     """
     dataset = load_dataset(classifier.config.dataset)
     rows = _split(dataset, classifier.config)["held_out"]
-    return _ask(dataset, rows, classifier.embedder, classifier.entries)
+    return _ask(dataset, rows, classifier.embedder, classifier.bank)
 
 
 def make_bundle(
@@ -103,9 +113,9 @@ def make_bundle(
 ) -> dict[str, NDArray[Any]]:
     """Fill a bank and find the neighbors of the test items: the arrays of a bundle, without fitting anything."""
     parts = _split(dataset, config)
-    entries, entry_logits = _fill_bank(dataset, parts["fit"], embedder)
+    bank, entries, entry_logits = _fill_bank(dataset, parts["fit"], embedder)
     pause_point()
-    queries = _ask(dataset, parts["test"], embedder, entries)
+    queries = _ask(dataset, parts["test"], embedder, bank)
     return _arrays(dataset, entries, parts["fit"], queries, parts["test"], entry_logits)
 
 
@@ -113,10 +123,10 @@ def _assemble(dataset: Dataset, config: TrainingConfig, embedder: Embedder, repo
     """Fill a bank with the fit part, fit the votes on the held-out part, measure on test."""
     parts = _split(dataset, config)
     report("bank", 0.0, {})
-    entries, entry_logits = _fill_bank(dataset, parts["fit"], embedder)
+    bank, entries, entry_logits = _fill_bank(dataset, parts["fit"], embedder)
     report("votes", 0.0, {})
-    fitted = fit_votes(_ask(dataset, parts["held_out"], embedder, entries), entries, config.attention, config.seed)
-    queries = _ask(dataset, parts["test"], embedder, entries)
+    fitted = fit_votes(_ask(dataset, parts["held_out"], embedder, bank), entries, config.attention, config.seed)
+    queries = _ask(dataset, parts["test"], embedder, bank)
     arrays = _arrays(dataset, entries, parts["fit"], queries, parts["test"], entry_logits)
     card = _card(dataset, config, fitted) | {"sizes": {name: len(rows) for name, rows in parts.items()}}
     classifier = AttnKNN(Bundle(arrays, dataset.class_names), fitted, card, embedder.arrays())
@@ -133,19 +143,24 @@ def _split(dataset: Dataset, config: TrainingConfig) -> dict[str, NDArray[np.int
     return {"fit": train[~is_held], "held_out": train[is_held], "test": dataset.where("test")}
 
 
-def _fill_bank(dataset: Dataset, rows: NDArray[np.intp], embedder: Embedder) -> tuple[Entries, NDArray[np.float32]]:
-    """Embed the fit part, and find the neighborhood of each entry; return the entries and their logits."""
+def _fill_bank(
+    dataset: Dataset, rows: NDArray[np.intp], embedder: Embedder
+) -> tuple[MemoryBank, Entries, NDArray[np.float32]]:
+    """Embed the fit part, and find the neighborhood of each entry; return bank, entries, and their logits."""
     keys, logits = embedder.embed(dataset.inputs[rows])
-    ids, groups = dataset.ids[rows], dataset.groups[rows].astype(np.int32)
-    neighborhoods = entry_neighborhoods(keys, ids, groups, NEIGHBORHOOD).astype(np.int32)
-    labels = dataset.labels[rows].astype(np.int32)
-    return Entries(ids, keys, labels, groups, neighborhoods, dataset.n_classes), logits
+    ids, labels, groups = (
+        dataset.ids[rows],
+        dataset.labels[rows].astype(np.int32),
+        dataset.groups[rows].astype(np.int32),
+    )
+    bank = MemoryBank.build(keys, labels, ids, groups)
+    return bank, Entries(ids, keys, labels, groups, bank.neighborhoods(NEIGHBORHOOD), dataset.n_classes), logits
 
 
-def _ask(dataset: Dataset, rows: NDArray[np.intp], embedder: Embedder, entries: Entries) -> Queries:
+def _ask(dataset: Dataset, rows: NDArray[np.intp], embedder: Embedder, bank: MemoryBank) -> Queries:
     """Embed items, and find the pool of each."""
     keys, logits = embedder.embed(dataset.inputs[rows])
-    pool = search_exact(entries.keys, keys, min(POOL, len(entries)), entries.ids)
+    pool = bank.search(keys, min(POOL, bank.n_entries))
     labels, groups = dataset.labels[rows].astype(np.int32), np.full(len(rows), -1, np.int32)
     return Queries(dataset.ids[rows], keys, pool, logits, labels, groups)
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from attnknn.bank import INDEX_KINDS, MemoryBank, memory, search_exact
+from attnknn.bank import INDEX_KINDS, MemoryBank, entry_neighborhoods, memory, search_exact
 from attnknn.errors import DamagedCheckpoint, InputError, MissingLibrary, SchemaMismatch, SettingError
 from tests import oracles
 from tests.bank.worlds import World, cloud, law, unit, worlds
@@ -47,6 +47,14 @@ def test_exact_indexes_equal_brute_force_on_a_large_bank(index, k):
     bank = bank_of(world, index)
     assert_same(bank.search(world.queries, k), search_exact(world.keys, world.queries, k, world.ids))
     assert bank.recall(world.queries, k) == 1.0
+
+
+@pytest.mark.parametrize("index", EXACT)
+@law
+@given(world=worlds(), size=st.integers(1, 30))
+def test_neighborhoods_equal_those_of_brute_force(index, world: World, size: int):
+    found = bank_of(world, index).neighborhoods(size)
+    assert found.tolist() == entry_neighborhoods(world.keys, world.ids, world.groups, size).tolist()
 
 
 @pytest.mark.parametrize("index", INDEX_KINDS)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from threadpoolctl import threadpool_limits
 
-from attnknn.models.embedders import single_thread
+from attnknn.models.embedders import threads
 
 
 @pytest.fixture(autouse=True, scope="package")
 def one_core():
-    with single_thread(), threadpool_limits(limits=1):
+    with threads(1), threadpool_limits(limits=1):
         yield
