@@ -9,9 +9,11 @@ References:
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
-from array_api_compat import array_namespace, device
+import numpy as np
+from array_api_compat import array_namespace, device, is_numpy_array
 
 Array = Any
 """An array of NumPy, torch, or any library of the array API standard."""
@@ -83,6 +85,56 @@ def one_hot(labels: Array, n_classes: int, dtype: Any) -> Array:
     xp = namespace(labels)
     classes = xp.arange(n_classes, dtype=labels.dtype, device=device(labels))
     return xp.astype(xp.expand_dims(labels, axis=-1) == classes, dtype)
+
+
+def tally(weights: Array, labels: Array, n_classes: int) -> Array:
+    """Add weights by class.
+
+    p[b, ..., c] = Σ_j w[b, ..., j] [y[b, j] = c]
+
+    Args:
+        weights: Shape (B, K), or (B, H, K) for H tallies of the same labels.
+        labels: Integers in 0..C-1, shape (B, K).
+        n_classes: C.
+
+    Returns:
+        Shape (B, C) or (B, H, C); rows sum to what the rows of `weights` sum to.
+
+    Example:
+        >>> import numpy as np
+        >>> tally(np.array([[0.5, 0.25, 0.25]]), np.array([[1, 0, 1]]), 2).tolist()
+        [[0.25, 0.75]]
+    """
+    xp = namespace(weights, labels)
+    lead, k = tuple(weights.shape[:-1]), weights.shape[-1]
+    if not is_numpy_array(weights):
+        spread = one_hot(labels, n_classes, weights.dtype)
+        wide = xp.reshape(weights, (lead[0], -1, k)) @ spread
+        return xp.reshape(wide, (*lead, n_classes))
+    rows = n_classes * np.arange(math.prod(lead)).reshape(*lead, 1)
+    places = rows + labels.reshape(lead[0], *(1,) * (len(lead) - 1), k)
+    added = np.bincount(places.ravel(), weights.ravel(), math.prod(lead) * n_classes)
+    return added.reshape(*lead, n_classes).astype(weights.dtype, copy=False)
+
+
+def pick(rows: Array, columns: Array) -> Array:
+    """Look up some columns of each row: out[b, j] = rows[b, columns[b, j]].
+
+    Args:
+        rows: Shape (B, C).
+        columns: Integers in 0..C-1, shape (B, K).
+
+    Returns:
+        Shape (B, K).
+
+    Example:
+        >>> import numpy as np
+        >>> pick(np.array([[1, 2], [3, 4]]), np.array([[1, 1, 0], [0, 0, 0]])).tolist()
+        [[2, 2, 1], [3, 3, 3]]
+    """
+    xp = namespace(rows, columns)
+    starts = rows.shape[1] * xp.arange(rows.shape[0], dtype=columns.dtype, device=device(columns))
+    return gather(xp.reshape(rows, (-1,)), columns + starts[:, None])
 
 
 def softmax(scores: Array, axis: int = -1, temperature: float = 1.0) -> Array:

@@ -18,20 +18,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from attnknn.ballot import FittedVotes, cast_votes
+from attnknn.asking import ask_all, ask_guests, ask_items, pool_size, search
+from attnknn.ballot import FittedVotes, cast_over_draws, cast_votes
 from attnknn.bank.entries import Entries, Observation, observe
-from attnknn.bank.exact import require_all, search_exact, search_table
 from attnknn.bank.memory import MemoryBank
-from attnknn.bank.neighbors import Neighbors
-from attnknn.bank.ranking import EntryTable, Exclusions
-from attnknn.bundle import POOL, Bundle, Queries, open_bundle
+from attnknn.bundle import Bundle, Queries, open_bundle
 from attnknn.checkpoints import ROOT, Checkpoint, save_checkpoint
 from attnknn.checks import refuse
 from attnknn.checks.card import config_problems
 from attnknn.checks.votes import expect_heads, weight_problems
 from attnknn.config import LabelNoise, TrainingConfig
 from attnknn.data.noise import draw_noise
-from attnknn.errors import DamagedCheckpoint, SettingError, UnknownItem
+from attnknn.errors import DamagedCheckpoint, SettingError
 from attnknn.models.loading import build_embedder
 from attnknn.prediction import Prediction
 from attnknn.prepared import open_with_bundle
@@ -130,35 +128,44 @@ class AttnKNN:
         """
         k = self._checked_k(k)
         keys, logits = self.embedder.embed(np.atleast_1d(inputs))
-        pool = self.bank.search(keys, self._pool_size(k))
-        return self._decide(_guests(keys, logits, pool), k, noise, temperature)
+        pool = self.bank.search(keys, pool_size(self.entries, k))
+        return self.decide(ask_guests(keys, logits, pool), k, noise, temperature)
 
-    def predict_embedded(
+    def ask(self, ids: Sequence[str] | None = None, k: int | None = None) -> Queries:
+        """Find test items or entries by id, and their neighbors; an entry is left out of its own.
+
+        Args:
+            ids: Ids of test items or entries; by default every test item.
+            k: How many neighbors will vote; by default as many as in the fit.
+
+        Raises:
+            UnknownItem: An id names neither a test item nor an entry.
+            SettingError: k is not between 1 and the number of entries.
+        """
+        k = self._checked_k(k)
+        return ask_all(self.bundle, k) if ids is None else ask_items(self.bundle, ids, k, f'checkpoint "{self.name}"')
+
+    def ask_embedded(
         self,
         keys: NDArray[np.float32],
         logits: NDArray[np.float32],
         k: int | None = None,
-        noise: LabelNoise | None = None,
-        temperature: float = 1.0,
         ids: Sequence[str] | None = None,
-    ) -> Prediction:
-        """Classify new inputs that the embedder has seen elsewhere; needs neither torch nor FAISS.
+    ) -> Queries:
+        """Find the neighbors of new inputs that the embedder has seen elsewhere; needs neither torch nor FAISS.
 
         Args:
             keys: Unit embeddings, shape (B, D).
             logits: The parametric baseline's, shape (B, C).
-            k: How many neighbors vote; by default as many as in the fit.
-            noise: Label noise of the bank; by default none.
-            temperature: Divides the scores of the distance and attention votes.
+            k: How many neighbors will vote; by default as many as in the fit.
             ids: What the inputs are called, B names; by default input/0, input/1, ….
 
         Raises:
             InputError: The keys have another dimension than the entries'.
-            SettingError: k is not between 1 and the number of entries, or the temperature not positive.
+            SettingError: k is not between 1 and the number of entries.
         """
         k = self._checked_k(k)
-        pool = search_exact(self.entries.keys, keys, self._pool_size(k), self.entries.ids)
-        return self._decide(_guests(keys, logits, pool, ids), k, noise, temperature)
+        return ask_guests(keys, logits, search(self.entries, keys, pool_size(self.entries, k)), ids)
 
     def predict_items(
         self,
@@ -179,26 +186,56 @@ class AttnKNN:
             UnknownItem: An id names neither a test item nor an entry.
             SettingError: k is not between 1 and the number of entries, or the temperature not positive.
         """
-        k = self._checked_k(k)
-        queries = self._reach(self.queries, k) if ids is None else self._pick(ids, k)
-        return self._decide(queries, k, noise, temperature)
+        return self.decide(self.ask(ids, k), k, noise, temperature)
+
+    def decide(
+        self,
+        queries: Queries,
+        k: int | None = None,
+        noise: LabelNoise | None = None,
+        temperature: float = 1.0,
+        votes: Sequence[str] = COMPARED,
+    ) -> Prediction:
+        """Let the neighbors that `ask` or `ask_embedded` found vote.
+
+        Args:
+            queries: B items with pools of at least k entries.
+            k: How many neighbors vote; by default as many as in the fit.
+            noise: Label noise of the bank; by default none.
+            temperature: Divides the scores of the distance and attention votes.
+            votes: Which of the compared votes are cast.
+
+        Raises:
+            SettingError: The temperature is not positive.
+        """
+        k, noise = self._checked_k(k), noise or LabelNoise()
+        seen = self.observe(noise)
+        ballot = cast_votes(queries, k, seen, self.fitted, _checked_temperature(temperature), votes)
+        return Prediction(queries, seen, ballot, self.fitted.attention, self.class_names, k, noise, temperature)
+
+    def decide_over_draws(
+        self,
+        query: Queries,
+        k: int | None,
+        noises: Sequence[LabelNoise],
+        temperature: float = 1.0,
+        votes: Sequence[str] = ("attention",),
+    ) -> dict[str, NDArray[np.float64]]:
+        """Let the neighbors of one query vote under R draws of label noise, faster than one by one.
+
+        Returns:
+            Probabilities by vote, shape (R, C), before calibration; see `attnknn.ballot.cast_over_draws`.
+
+        Raises:
+            SettingError: The temperature is not positive.
+        """
+        k, draws = self._checked_k(k), [self.observe(noise) for noise in noises]
+        return cast_over_draws(query, k, draws, self.fitted, _checked_temperature(temperature), votes)
 
     def save(self, name: str, root: Path = ROOT) -> Checkpoint:
         """Write a checkpoint; see `attnknn.checkpoints`."""
         weights = {f"embedder.{key}": array for key, array in self._weights.items()}
         return save_checkpoint(name, self.card, weights | self.fitted.to_arrays(), self.bundle.arrays, root)
-
-    def _decide(self, queries: Queries, k: int, noise: LabelNoise | None, temperature: float) -> Prediction:
-        if not 0 < temperature < np.inf:
-            raise SettingError(
-                "temperature", temperature, "a positive number", "Use 1 for the votes as they were fitted."
-            )
-        noise = noise or LabelNoise()
-        seen = self.observe(noise)
-        ballot = cast_votes(queries, k, self.entries, seen, self.fitted, temperature)
-        return Prediction(
-            queries, self.entries, seen, ballot, self.fitted.attention, self.class_names, k, noise, temperature
-        )
 
     def _observe(self, noise: LabelNoise) -> Observation:
         """See the bank under label noise; matrix noise without a matrix confuses look-alike classes."""
@@ -206,41 +243,6 @@ class AttnKNN:
             rows = self.bundle.arrays["class_confusion"].tolist()
             noise = replace(noise, matrix=tuple(tuple(row) for row in rows))
         return observe(self.entries, noise, self._draw_noise(noise.seed))
-
-    def _pick(self, ids: Sequence[str], k: int) -> Queries:
-        """Collect queries by id, with the pools that each has alone."""
-        rows = self.bundle.rows
-        for item in ids:
-            if item not in rows:
-                raise UnknownItem(item, f'checkpoint "{self.name}"', str(self.queries.ids[0]))
-        found = [rows[item] for item in ids]
-        order = np.argsort([kind == "entry" for kind, _ in found], kind="stable")
-        kinds = {kind: np.array([row for one, row in found if one == kind], np.intp) for kind in ("query", "entry")}
-        parts = [self._reach(self.queries.take(kinds["query"]), k)]
-        if len(kinds["entry"]):
-            parts.append(self._entries_asked(kinds["entry"], k))
-        return Queries.join(parts).take(np.argsort(order))
-
-    def _reach(self, queries: Queries, k: int) -> Queries:
-        """Search anew for test items, if their pools are too small for k."""
-        if k <= queries.pool.k:
-            return queries
-        return replace(queries, pool=search_exact(self.entries.keys, queries.keys, k, self.entries.ids))
-
-    def _entries_asked(self, rows: NDArray[np.intp], k: int) -> Queries:
-        """Ask about entries: each is left out of its own neighborhood, with its duplicates.
-
-        Raises:
-            SettingError: An entry may retrieve fewer than k.
-        """
-        entries = self.entries
-        keys, groups = entries.keys[rows], entries.groups[rows]
-        table = EntryTable.build(entries.keys, entries.ids, entries.groups)
-        excluded = Exclusions.build(table, len(rows), groups=groups)
-        pool = search_table(table, table.unit_queries(keys), self._pool_size(k), excluded)
-        require_all(pool.first(k), table)
-        logits = self.bundle.arrays["entry_logits"][rows]
-        return Queries(entries.ids[rows], keys, pool, logits, entries.labels[rows], groups)
 
     def _checked_k(self, k: int | None) -> int:
         if k is None:
@@ -252,16 +254,11 @@ class AttnKNN:
             )
         return int(k)
 
-    def _pool_size(self, k: int) -> int:
-        return min(max(POOL, k), len(self.entries))
 
-
-def _guests(
-    keys: NDArray[np.float32], logits: NDArray[np.float32], pool: Neighbors, ids: Sequence[str] | None = None
-) -> Queries:
-    """Name new inputs, whose labels nobody knows."""
-    names = np.array(ids or [f"input/{number}" for number in range(len(keys))], dtype=np.str_)
-    return Queries(names, keys, pool, logits, None, np.full(len(keys), -1, np.int32))
+def _checked_temperature(temperature: float) -> float:
+    if not 0 < temperature < np.inf:
+        raise SettingError("temperature", temperature, "a positive number", "Use 1 for the votes as they were fitted.")
+    return temperature
 
 
 def load(name: str, root: Path = ROOT) -> AttnKNN:

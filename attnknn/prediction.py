@@ -27,7 +27,6 @@ class Prediction:
 
     Attributes:
         queries: Ids, embeddings, pools, and true labels where they are known.
-        entries: The bank.
         seen: The bank under the label noise in force.
         ballot: Every vote, before and after calibration, and every head.
         attention: The fitted numbers of the attention vote.
@@ -38,7 +37,6 @@ class Prediction:
     """
 
     queries: Queries
-    entries: Entries
     seen: Observation
     ballot: Ballot
     attention: Attention
@@ -49,6 +47,11 @@ class Prediction:
 
     def __len__(self) -> int:
         return len(self.queries)
+
+    @property
+    def entries(self) -> Entries:
+        """The bank."""
+        return self.seen.entries
 
     @property
     def heads(self) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from attnknn.arrays import Array, namespace, one_hot, softmax
+from attnknn.arrays import Array, namespace, softmax
 from attnknn.models.attention import HeadVotes
 from attnknn.models.terms import Surroundings, relative_distance
 
@@ -105,26 +105,6 @@ def edited_weights(keeps: Array, k: int) -> Array:
     found = xp.sum(chosen, axis=-1, keepdims=True)
     chosen = xp.where(found > 0, chosen, everyone)
     return chosen / xp.sum(chosen, axis=-1, keepdims=True)
-
-
-def tally(weights: Array, labels: Array, n_classes: int) -> Array:
-    """Add weights by class: p[b, c] = Σ_j w[b, j] [y_j = c].
-
-    Args:
-        weights: Shape (B, K).
-        labels: Observed labels, shape (B, K).
-        n_classes: C.
-
-    Returns:
-        Shape (B, C); rows sum to what the rows of `weights` sum to.
-
-    Example:
-        >>> import numpy as np
-        >>> tally(np.array([[0.5, 0.25, 0.25]]), np.array([[1, 0, 1]]), 2).tolist()
-        [[0.25, 0.75]]
-    """
-    xp = namespace(weights, labels)
-    return xp.sum(weights[:, :, None] * one_hot(labels, n_classes, weights.dtype), axis=1)
 
 
 def prototype_probabilities(average_distances: Array, sharpness: float) -> Array:

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from attnknn.arrays import softmax
+from attnknn.arrays import softmax, tally
 from attnknn.bank.exact import search_exact
 from attnknn.config import EmbedderConfig
 from attnknn.data import Dataset, load_dataset, split_by_group
@@ -28,7 +28,7 @@ from attnknn.models.image_network import channels_first
 from attnknn.training.embedder import Batches, train_embedder
 from attnknn.training.fast import triangle
 from attnknn.training.memory import Moving
-from attnknn.votes import tally, uniform_weights
+from attnknn.votes import uniform_weights
 
 K = 16
 FLOOR = 1e-3

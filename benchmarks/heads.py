@@ -34,7 +34,7 @@ def cross_fitted_loss(classifier: AttnKNN, held_out: Queries, heads: tuple[str, 
     for which in range(HALVES):
         seen, unseen = (held_out.take(np.flatnonzero(rows)) for rows in (half != which, half == which))
         fit_on, measure_on = (
-            stack([surround(part.keys, part.pool.first(config.k), entries, draw, with_keys=True) for draw in draws])
+            stack([surround(part.keys, part.pool.first(config.k), draw, with_keys=True) for draw in draws])
             for part in (seen, unseen)
         )
         fitted = fit_attention(

@@ -23,7 +23,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("models",),
     ("bank", "checkpoints", "checks"),
     ("votes", "metrics", "calibration", "bundle", "shelf", "prepared", "projection"),
-    ("ballot", "reliability"),
+    ("ballot", "reliability", "asking"),
     ("prediction",),
     ("classifier",),
     ("evaluation",),

@@ -31,7 +31,7 @@ def toy() -> AttnKNN:
 def cast(
     toy: AttnKNN, k: int, noise: LabelNoise, temperature: float = 1.0, fitted: FittedVotes | None = None
 ) -> Ballot:
-    return cast_votes(toy.queries, k, toy.entries, toy.observe(noise), fitted or toy.fitted, temperature)
+    return cast_votes(toy.queries, k, toy.observe(noise), fitted or toy.fitted, temperature)
 
 
 @law
@@ -103,7 +103,7 @@ def test_where_neighbors_are_unanimous_and_nothing_sinks_all_neighbor_votes_agre
 def test_a_query_is_judged_alone(toy: AttnKNN, setting, rows: list[int]):
     k, noise, temperature = setting
     together = cast(toy, *setting)
-    some = cast_votes(toy.queries.take(np.array(rows)), k, toy.entries, toy.observe(noise), toy.fitted, temperature)
+    some = cast_votes(toy.queries.take(np.array(rows)), k, toy.observe(noise), toy.fitted, temperature)
     for name in COMPARED:
         np.testing.assert_allclose(some.calibrated[name], together.calibrated[name][rows], atol=1e-12)
 

@@ -244,7 +244,7 @@ def test_matrix_noise_confuses_look_alike_classes_unless_a_matrix_is_given(toy: 
 
 def test_surroundings_are_what_the_bank_says(toy: AttnKNN):
     entries, queries, seen = toy.entries, toy.queries, observe(toy.entries, NOISE)
-    around = surround(queries.keys, queries.pool.first(5), entries, seen, with_keys=True)
+    around = surround(queries.keys, queries.pool.first(5), seen, with_keys=True)
     for b in range(len(queries)):
         for c in range(3):
             center = oracles.prototype(entries.keys, seen.labels, c)

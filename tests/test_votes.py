@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from sklearn.neighbors import KNeighborsClassifier
 
+from attnknn.arrays import tally
 from attnknn.bank import search_exact
 from attnknn.data import load_dataset
 from attnknn.models.attention import attend
@@ -20,7 +21,6 @@ from attnknn.votes import (
     distance_weights,
     edited_weights,
     prototype_probabilities,
-    tally,
     uniform_weights,
 )
 from tests import oracles

@@ -1,18 +1,22 @@
 """The entries of a bank, and how one draw of label noise makes them look.
 
-An `Observation` is everything that depends on observed labels: it is computed again at every move of
-the noise slider, from arrays alone, so that the web process needs no search index.
+An `Observation` is everything that depends on observed labels: it follows every move of the noise
+slider, from arrays alone, so that the web process needs no search index. Each of its parts is computed
+when somebody asks for it, and for few entries only for these.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from attnknn.bank import statistics
 from attnknn.bank.neighbors import Neighbors
+from attnknn.bank.ranking import EntryTable
 from attnknn.config import LabelNoise
 from attnknn.data.noise import NoiseDraws, draw_noise, flip_labels
 from attnknn.models.terms import Surroundings
@@ -41,55 +45,105 @@ class Entries:
     def __len__(self) -> int:
         return len(self.ids)
 
+    @cached_property
+    def table(self) -> EntryTable:
+        """The entries as a search sees them: unit keys in float64, ids in order, duplicate groups."""
+        return EntryTable.build(self.keys, self.ids, self.groups)
 
-@dataclass(frozen=True)
+
+FEW = 4
+"""Parts of an observation are computed for all entries at once if more than one in so many is asked for."""
+
+
+@dataclass(frozen=True, eq=False)
 class Observation:
-    """The bank as one draw of label noise shows it; all of shape (N,) unless said.
+    """The bank as one draw of label noise shows it; make one with `observe`.
 
     Attributes:
-        labels: Observed labels.
-        is_flipped: Whether an observed label differs from the clean one.
-        trust: Logit of the leave-one-out agreement of the label with the entry's own neighborhood.
-        keeps_label: Whether the entry survives Wilson's editing.
-        contrast: Closeness to the prototype of the own label, beyond the best rival prototype.
-        prototypes: Unit mean key of each observed class, shape (C, D).
-        prior: Share of each observed label, shape (C,).
+        entries: The bank.
+        labels: Observed labels, shape (N,).
     """
 
+    entries: Entries
     labels: NDArray[np.int32]
-    is_flipped: NDArray[np.bool_]
-    trust: NDArray[np.float64]
-    keeps_label: NDArray[np.bool_]
-    contrast: NDArray[np.float64]
-    prototypes: NDArray[np.float64]
-    prior: NDArray[np.float64]
+
+    @cached_property
+    def is_flipped(self) -> NDArray[np.bool_]:
+        """Whether an observed label differs from the clean one, shape (N,)."""
+        return self.labels != self.entries.labels
+
+    @cached_property
+    def trust(self) -> NDArray[np.float64]:
+        """Logit of the leave-one-out agreement of the label with the entry's own neighborhood, shape (N,)."""
+        return statistics.trust(self.entries.neighborhoods, self.labels)
+
+    @cached_property
+    def keeps_label(self) -> NDArray[np.bool_]:
+        """Whether the entry survives Wilson's editing, shape (N,)."""
+        return statistics.keeps_label(self.entries.neighborhoods, self.labels, self.entries.n_classes)
+
+    @cached_property
+    def contrast(self) -> NDArray[np.float64]:
+        """Closeness to the prototype of the own label, beyond the best rival prototype, shape (N,)."""
+        return statistics.contrast(self.entries.table.keys, self.labels, self.prototypes)
+
+    @cached_property
+    def prototypes(self) -> NDArray[np.float64]:
+        """Unit mean key of each observed class, shape (C, D)."""
+        return statistics.prototypes(self.entries.table.keys, self.labels, self.entries.n_classes)
+
+    @cached_property
+    def prior(self) -> NDArray[np.float64]:
+        """Share of each observed label, shape (C,)."""
+        return np.bincount(self.labels, minlength=self.entries.n_classes) / len(self.entries)
+
+    def trust_of(
+        self, rows: NDArray[np.integer], exclude_groups: NDArray[np.int32] | None = None
+    ) -> NDArray[np.float64]:
+        """Return the trust in some entries, shape (B, K), one duplicate group per row left out."""
+        nobody = exclude_groups is None or not np.any(exclude_groups >= 0)
+        if nobody and self._has("trust", rows):
+            return self.trust[rows]
+        left_out = np.full(len(rows), -1) if exclude_groups is None else exclude_groups
+        entries = self.entries
+        return statistics.trust_of_neighbors(rows, entries.neighborhoods, self.labels, entries.groups, left_out)
+
+    def contrast_of(self, rows: NDArray[np.integer]) -> NDArray[np.float64]:
+        """Return the contrast of some entries, shape (B, K)."""
+        if self._has("contrast", rows):
+            return self.contrast[rows]
+        few, places = np.unique(rows, return_inverse=True)
+        some = statistics.contrast(self.entries.table.keys[few], self.labels[few], self.prototypes)
+        return some[places].reshape(rows.shape)
+
+    def keeps_label_of(self, rows: NDArray[np.integer]) -> NDArray[np.bool_]:
+        """Say which of some entries survive editing, shape (B, K)."""
+        if self._has("keeps_label", rows):
+            return self.keeps_label[rows]
+        entries = self.entries
+        few, places = np.unique(rows, return_inverse=True)
+        some = statistics.keeps_label(entries.neighborhoods, self.labels, entries.n_classes, rows=few)
+        return some[places].reshape(rows.shape)
+
+    def _has(self, part: str, rows: NDArray[np.integer]) -> bool:
+        return part in self.__dict__ or FEW * rows.size > len(self.entries)
 
 
 def observe(entries: Entries, noise: LabelNoise, draws: NoiseDraws | None = None) -> Observation:
-    """Flip labels as `noise` says, and compute what follows from the observed labels.
+    """Flip labels as `noise` says.
 
     Args:
         entries: The bank.
         noise: Kind, rate and seed.
         draws: `draw_noise(entries.ids, noise.seed)`, where the caller has them already.
     """
-    labels = flip_labels(entries.labels, draws or draw_noise(entries.ids, noise.seed), noise, entries.n_classes)
-    prototypes = statistics.prototypes(entries.keys, labels, entries.n_classes)
-    return Observation(
-        labels=labels,
-        is_flipped=labels != entries.labels,
-        trust=statistics.trust(entries.neighborhoods, labels),
-        keeps_label=statistics.keeps_label(entries.neighborhoods, labels, entries.n_classes),
-        contrast=statistics.contrast(entries.keys, labels, prototypes),
-        prototypes=prototypes,
-        prior=np.bincount(labels, minlength=entries.n_classes) / len(entries),
-    )
+    draws = draws or draw_noise(entries.ids, noise.seed)
+    return Observation(entries, flip_labels(entries.labels, draws, noise, entries.n_classes))
 
 
 def surround(
     queries: NDArray[np.float32],
     neighbors: Neighbors,
-    entries: Entries,
     seen: Observation,
     exclude_groups: NDArray[np.int32] | None = None,
     with_keys: bool = False,
@@ -99,26 +153,28 @@ def surround(
     Args:
         queries: Unit embeddings, shape (B, D).
         neighbors: K neighbors for each query.
-        entries: The bank.
         seen: The bank under the label noise in force.
         exclude_groups: Duplicate group of each query that is itself an entry, −1 for others, shape
             (B,). Such a query is left out of the trust of its neighbors as well ("leave two out").
         with_keys: Whether to gather the neighbors' keys, which only some terms read.
     """
     rows = neighbors.entries
-    is_entry = exclude_groups is not None and bool(np.any(exclude_groups >= 0))
     similarity = queries.astype(np.float64) @ seen.prototypes.T
     return Surroundings(
         distances=neighbors.distances,
         labels=seen.labels[rows],
-        trust=(
-            statistics.trust_of_neighbors(rows, entries.neighborhoods, seen.labels, entries.groups, exclude_groups)
-            if is_entry
-            else seen.trust[rows]
-        ),
-        contrast=seen.contrast[rows],
+        trust=seen.trust_of(rows, exclude_groups),
+        contrast=seen.contrast_of(rows),
         average_distances=np.sqrt(np.maximum(2 - 2 * similarity, 0)),
-        prior=np.broadcast_to(seen.prior, (len(rows), entries.n_classes)),
+        prior=np.broadcast_to(seen.prior, (len(rows), seen.entries.n_classes)),
         queries=queries.astype(np.float64) if with_keys else None,
-        keys=entries.keys[rows].astype(np.float64) if with_keys else None,
+        keys=seen.entries.keys[rows].astype(np.float64) if with_keys else None,
+    )
+
+
+def stack(arounds: Sequence[Surroundings]) -> Surroundings:
+    """Put the queries of several draws under each other."""
+    columns = {field.name: [getattr(one, field.name) for one in arounds] for field in fields(Surroundings)}
+    return Surroundings(
+        **{name: None if parts[0] is None else np.concatenate(parts) for name, parts in columns.items()}
     )

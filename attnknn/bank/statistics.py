@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from attnknn.arrays import Array, gather, namespace, one_hot
+from attnknn.arrays import Array, gather, namespace, one_hot, pick, tally
 from attnknn.bank.exact import search_table
 from attnknn.bank.ranking import EntryTable, Exclusions
 
@@ -51,16 +51,17 @@ def agreement_counts(neighborhoods: Array, labels: Array, size: int = 20) -> tup
     a_j = #{i among the first `size` of j : y_i = y_j},   n_j = #{i among the first `size` of j}
 
     Args:
-        neighborhoods: (N, M) rows of the bank, nearest first; −1 is nobody.
+        neighborhoods: (N, M) rows of the bank, nearest first; −1 at the end is nobody.
         labels: (N,) observed labels.
         size: Neighbors that count.
 
     Returns:
         Two arrays of shape (N,), int32: a and n, with 0 <= a <= n <= size.
     """
-    xp = namespace(neighborhoods, labels)
-    agrees = _look_up(neighborhoods, labels) == xp.expand_dims(labels, axis=-1)
-    return _count(neighborhoods >= 0, agrees, size)
+    nearest = neighborhoods[:, :size]
+    xp = namespace(nearest, labels)
+    agrees = _look_up(nearest, labels) == xp.expand_dims(labels, axis=-1)
+    return _count(nearest >= 0, agrees)
 
 
 def trust(neighborhoods: Array, labels: Array, size: int = 20) -> Array:
@@ -110,7 +111,7 @@ def trust_of_neighbors(
     own = xp.reshape(exclude_groups, (-1, 1, 1))
     allowed = (around >= 0) & ((own < 0) | (_look_up(around, groups) != own))
     agrees = _look_up(around, labels) == xp.expand_dims(gather(labels, entries), axis=-1)
-    return _logit(*_count(allowed, agrees, size))
+    return _logit(*_count(_first(allowed, size), agrees))
 
 
 def prototypes(keys: Array, labels: Array, n_classes: int) -> Array:
@@ -131,7 +132,9 @@ def prototypes(keys: Array, labels: Array, n_classes: int) -> Array:
         [[0.707, 0.707], [0.0, 0.0]]
     """
     xp = namespace(keys, labels)
-    sums = xp.matmul(xp.matrix_transpose(one_hot(labels, n_classes, xp.float64)), xp.astype(keys, xp.float64))
+    sums = xp.matmul(
+        xp.matrix_transpose(one_hot(labels, n_classes, xp.float64)), xp.astype(keys, xp.float64, copy=False)
+    )
     lengths = xp.sqrt(xp.sum(sums * sums, axis=1, keepdims=True))
     present = lengths > 1e-9
     return xp.where(present, sums / xp.where(present, lengths, xp.ones_like(lengths)), xp.zeros_like(sums))
@@ -163,41 +166,39 @@ def contrast(keys: Array, labels: Array, prototypes: Array) -> Array:
         raise ValueError(f"contrast needs at least two classes, however: {n_classes}")
     xp = namespace(keys, labels, prototypes)
     wide = xp.astype(prototypes, xp.float64)
-    cosines = xp.matmul(xp.astype(keys, xp.float64), xp.matrix_transpose(wide))
+    cosines = xp.matmul(xp.astype(keys, xp.float64, copy=False), xp.matrix_transpose(wide))
     is_own = one_hot(labels, n_classes, xp.bool)
     own = xp.sum(xp.where(is_own, cosines, xp.zeros_like(cosines)), axis=1)
     return own - xp.max(xp.where(is_own, xp.full_like(cosines, -xp.inf), cosines), axis=1)
 
 
-def keeps_label(neighborhoods: Array, labels: Array, n_classes: int, size: int = 20) -> Array:
+def keeps_label(
+    neighborhoods: Array, labels: Array, n_classes: int, size: int = 20, rows: Array | None = None
+) -> Array:
     """Say which entries survive editing: those whose label does not lose among their neighbors.
 
     keeps_j = [ #{i : y_i = y_j} = max_c #{i : y_i = c} ],   i among the first `size` of j
 
     Args:
-        neighborhoods: (N, M) rows of the bank, nearest first, the entry itself not among them; −1 is
-            nobody.
+        neighborhoods: (N, M) rows of the bank, nearest first, the entry itself not among them; −1 at the
+            end is nobody.
         labels: (N,) observed labels.
         n_classes: C.
         size: Neighbors that count.
+        rows: (R,) the entries to judge; by default all.
 
     Returns:
-        Booleans of shape (N,). A tie for first place keeps the label, and so does having no neighbors.
+        Booleans of shape (N,), or (R,). A tie for first place keeps the label, and so does having no neighbors.
 
     References:
         Wilson (1972), Asymptotic properties of nearest neighbor rules using edited data,
         https://doi.org/10.1109/TSMC.1972.4309137
     """
     xp = namespace(neighborhoods, labels)
-    around = xp.matrix_transpose(neighborhoods)  # sums over the first axis are several times faster
-    counted = _first_valid(around >= 0, size, axis=0)
-    names = _look_up(around, labels)
-    own = best = xp.zeros_like(labels, dtype=xp.int32)
-    for c in range(n_classes):
-        votes = xp.sum(xp.astype(counted & (names == c), xp.int32), axis=0, dtype=xp.int32)
-        best = xp.maximum(best, votes)
-        own = xp.where(labels == c, votes, own)
-    return own == best
+    near, own = (neighborhoods, labels) if rows is None else (gather(neighborhoods, rows), gather(labels, rows))
+    nearest = near[:, :size]
+    votes = tally(xp.astype(nearest >= 0, xp.float64), _look_up(nearest, labels), n_classes)
+    return xp.max(votes, axis=1) == pick(votes, own[:, None])[:, 0]
 
 
 def hubness(neighborhoods: np.ndarray, k: int = 16) -> np.ndarray:
@@ -229,16 +230,15 @@ def _look_up(neighborhoods: Array, values: Array) -> Array:
     return gather(values, xp.where(neighborhoods >= 0, neighborhoods, xp.zeros_like(neighborhoods)))
 
 
-def _first_valid(valid: Array, size: int, axis: int = -1) -> Array:
+def _first(valid: Array, size: int) -> Array:
     xp = namespace(valid)
-    return valid & (xp.cumulative_sum(xp.astype(valid, xp.int32), axis=axis, dtype=xp.int32) <= size)
+    return valid & (xp.cumulative_sum(xp.astype(valid, xp.int32), axis=-1, dtype=xp.int32) <= size)
 
 
-def _count(valid: Array, agrees: Array, size: int) -> tuple[Array, Array]:
+def _count(valid: Array, agrees: Array) -> tuple[Array, Array]:
     xp = namespace(valid, agrees)
-    counted = _first_valid(valid, size)
     agreeing, everyone = (
-        xp.sum(xp.astype(part, xp.int32), axis=-1, dtype=xp.int32) for part in (counted & agrees, counted)
+        xp.sum(xp.astype(part, xp.int32), axis=-1, dtype=xp.int32) for part in (valid & agrees, valid)
     )
     return agreeing, everyone
 

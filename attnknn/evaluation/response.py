@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from attnknn.bundle import Queries
 from attnknn.classifier import AttnKNN
 from attnknn.config import LabelNoise
-from attnknn.prediction import Prediction
 
 RATES = tuple(round(0.05 * step, 2) for step in range(19))  # 0 to 90 %
 RACING = ("uniform", "distance", "attention")
@@ -34,45 +34,31 @@ class NoiseResponse:
 
 def respond_to_noise(
     classifier: AttnKNN,
-    item_id: str,
+    query: Queries,
     k: int,
     noise: LabelNoise,
     temperature: float = 1.0,
     rates: Sequence[float] = RATES,
     votes: Sequence[str] = RACING,
 ) -> NoiseResponse:
-    """Classify one item at every rate, with the kind and seed of `noise`.
-
-    Raises:
-        UnknownItem: If there is no item of that id.
-    """
-    return follow(lambda draw: classifier.predict_items([item_id], k, draw, temperature), noise, rates, votes)
-
-
-def follow(
-    predict: Callable[[LabelNoise], Prediction],
-    noise: LabelNoise,
-    rates: Sequence[float] = RATES,
-    votes: Sequence[str] = RACING,
-) -> NoiseResponse:
-    """Classify one query at every rate, whatever it is, and follow one class.
+    """Classify one query at every rate, and follow one class.
 
     Args:
-        predict: Classifies the query under a draw of label noise.
+        classifier: Who is asked.
+        query: One item with its neighbors, from `AttnKNN.ask` or `AttnKNN.ask_embedded`.
+        k: How many of them vote.
         noise: Its kind and seed are used.
+        temperature: Divides the scores of the distance and attention votes.
         rates: Noise rates, ascending.
-        votes: Names of votes.
+        votes: Names of votes that look at the k neighbors or the prototypes.
     """
-    predictions = [predict(replace(noise, rate=rate)) for rate in rates]
-    labels = predictions[0].queries.labels
-    followed = int(predictions[0].predicted("attention")[0] if labels is None else labels[0])
-    probability = {
-        vote: tuple(float(one.ballot.votes[vote].probabilities[0, followed]) for one in predictions) for vote in votes
-    }
+    draws = [replace(noise, rate=rate) for rate in rates]
+    said = classifier.decide_over_draws(query, k, draws, temperature, list(dict.fromkeys([*votes, "attention"])))
+    followed = int(said["attention"][0].argmax() if query.labels is None else query.labels[0])
+    probability = {vote: tuple(said[vote][:, followed].tolist()) for vote in votes}
+    answers = {vote: said[vote].argmax(axis=1) for vote in votes}
     leaves = {
-        vote: next(
-            (rate for rate, one in zip(rates, predictions, strict=True) if one.predicted(vote)[0] != followed), None
-        )
+        vote: next((rate for rate, answer in zip(rates, answers[vote], strict=True) if answer != followed), None)
         for vote in votes
     }
-    return NoiseResponse(tuple(rates), probability, leaves, followed, labels is not None)
+    return NoiseResponse(tuple(rates), probability, leaves, followed, query.labels is not None)

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from attnknn.arrays import Array, entropy, namespace, one_hot, softmax
+from attnknn.arrays import Array, entropy, namespace, softmax, tally
 from attnknn.models.terms import TERMS, Surroundings, stack_features
 
 
@@ -212,12 +212,13 @@ def attend(
     if features is None:
         features = stack_features(around, attention.terms, attention.metric)
     scores = score_neighbors(features, attention)
-    voters = one_hot(around.labels, around.n_classes, scores.dtype)
     if attention.has_averages:
         scores = xp.concat([scores, score_averages(around, attention)], axis=-1)
-        voters = xp.concat([voters, _class_rows(voters, around.n_classes)], axis=1)
     share = softmax(scores, temperature=temperature)
-    heard = share @ voters
+    k = around.labels.shape[1]
+    heard = tally(share[..., :k], around.labels, around.n_classes)
+    if attention.has_averages:
+        heard = heard + share[..., k:]
     facts = query_facts(around.distances, heard)
     sink = sigmoid(xp.sum(facts * attention.sink[None, :, :], axis=-1))
     stay = (1 - sink)[:, :, None]
@@ -253,10 +254,3 @@ def head_disagreement(weights: Array) -> Array:
     listened = weights / xp.sum(weights, axis=-1, keepdims=True)
     gaps = xp.abs(listened[:, :, None, :] - listened[:, None, :, :])
     return xp.sum(gaps, axis=(1, 2, 3)) / (2 * n_heads * (n_heads - 1))
-
-
-def _class_rows(voters: Array, n_classes: int) -> Array:
-    """One row per class average, for each query: (B, C, C), the identity repeated."""
-    xp = namespace(voters)
-    identity = xp.eye(n_classes, dtype=voters.dtype)
-    return xp.broadcast_to(identity[None, :, :], (voters.shape[0], n_classes, n_classes))

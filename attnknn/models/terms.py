@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from attnknn.arrays import Array, namespace, softmax
+from attnknn.arrays import Array, namespace, pick, softmax, tally
 
 FELLOW_TEMPERATURE = 0.1
 
@@ -123,8 +123,8 @@ def agreement(around: Surroundings, metric: Array | None = None) -> Array:
     """
     xp = namespace(around.distances)
     k = around.distances.shape[-1]
-    same = around.labels[:, :, None] == around.labels[:, None, :]
-    return (xp.sum(xp.astype(same, around.distances.dtype), axis=-1) - 1) / max(k - 1, 1)
+    counts = tally(xp.ones_like(around.distances), around.labels, around.n_classes)
+    return (pick(counts, around.labels) - 1) / max(k - 1, 1)
 
 
 def contrast(around: Surroundings, metric: Array | None = None) -> Array:

@@ -17,16 +17,16 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize, minimize_scalar
 from torch import Tensor
 
-from attnknn.arrays import entropy
+from attnknn.arrays import entropy, tally
 from attnknn.ballot import FittedVotes, cast_votes
-from attnknn.bank.entries import Entries, observe, surround
+from attnknn.bank.entries import Entries, observe, stack, surround
 from attnknn.bundle import Queries
 from attnknn.calibration import FLOOR, Calibrator, calibrate, fit_calibrator
 from attnknn.config import AttentionConfig, LabelNoise
 from attnknn.metrics import negative_log_likelihood
 from attnknn.models.attention import HEADS, Attention, attend, query_facts, terms_of
 from attnknn.models.terms import TERMS, Surroundings, reads_keys, stack_features
-from attnknn.votes import COMPARED, distance_weights, prototype_probabilities, tally
+from attnknn.votes import COMPARED, distance_weights, prototype_probabilities
 
 SINK_RIDGE = 1e-4
 SINK_START = -4.0
@@ -65,7 +65,7 @@ def fit_votes(queries: Queries, entries: Entries, config: AttentionConfig, seed:
         raise ValueError("votes are fitted on queries with labels, however: queries.labels=None")
     draws = [observe(entries, noise) for noise in noise_draws(config, entries.n_classes, seed)]
     neighbors, with_keys = queries.pool.first(config.k), reads_keys(terms_of(config.heads))
-    around = stack([surround(queries.keys, neighbors, entries, seen, with_keys=with_keys) for seen in draws])
+    around = stack([surround(queries.keys, neighbors, seen, with_keys=with_keys) for seen in draws])
     labels = np.tile(queries.labels, len(draws))
     distance = _tune_sharpness(
         lambda s: tally(distance_weights(around, s), around.labels, entries.n_classes), around, labels
@@ -78,7 +78,7 @@ def fit_votes(queries: Queries, entries: Entries, config: AttentionConfig, seed:
         fit_attention(around, labels, config, distance, with_averages=True),
         calibrators={},
     )
-    ballots = [cast_votes(queries, config.k, entries, seen, fitted) for seen in draws]
+    ballots = [cast_votes(queries, config.k, seen, fitted) for seen in draws]
     calibrators = {}
     for name in COMPARED:
         probabilities = np.concatenate([ballot.votes[name].probabilities for ballot in ballots])
@@ -202,14 +202,6 @@ def _tune_sharpness(
         calibrated_loss, bounds=(np.log(0.1), np.log(100.0)), method="bounded", options={"xatol": 0.05}
     )
     return float(np.exp(found.x))
-
-
-def stack(arounds: Sequence[Surroundings]) -> Surroundings:
-    """Put the queries of several draws under each other."""
-    columns = {field.name: [getattr(one, field.name) for one in arounds] for field in fields(Surroundings)}
-    return Surroundings(
-        **{name: None if parts[0] is None else np.concatenate(parts) for name, parts in columns.items()}
-    )
 
 
 def _to_torch(around: Surroundings) -> Surroundings:

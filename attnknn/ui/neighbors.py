@@ -170,11 +170,10 @@ def offer_finders(trained: AttnKNN, setting: Setting, query: str, row: DeltaGene
 
 def draw(trained: AttnKNN, query: str, setting: Setting) -> Prediction:
     """Classify the query, draw the board, and keep the chosen neighbor in the URL."""
-    prediction = _predict(trained, query, setting.k, setting.noise, setting.temperature)
-    digest, noise = store.digest(trained), setting.noise
-    own = upload.find(query, trained)
-    asking = (digest, query, setting.k, noise.kind, noise.seed, setting.temperature)
-    response = upload.noise_response(trained, own, *asking) if own else store.noise_response(trained.name, *asking)
+    own, k, noise, temperature = upload.find(query, trained), setting.k, setting.noise, setting.temperature
+    found = trained.ask_embedded(own.key[None], own.logits[None], k, [query]) if own else trained.ask([query], k)
+    prediction, digest = trained.decide(found, k, noise, temperature), store.digest(trained)
+    response = store.noise_response(trained, found, digest, query, k, noise.kind, noise.seed, temperature)
     asked = st.query_params.get(NEIGHBOR)
     provenance = describe_source(trained, prediction, digest)
     board = present(trained, prediction, response, provenance, asked, own.values if own else None)
@@ -185,14 +184,6 @@ def draw(trained: AttnKNN, query: str, setting: Setting) -> Prediction:
     elif chosen != asked:
         st.query_params[NEIGHBOR] = chosen
     return prediction
-
-
-def _predict(trained: AttnKNN, query: str, k: int, noise: LabelNoise, temperature: float) -> Prediction:
-    """Classify a test item, or a picture that the worker has embedded."""
-    own = upload.find(query, trained)
-    if own:
-        return trained.predict_embedded(own.key[None], own.logits[None], k, noise, temperature, [query])
-    return trained.predict_items([query], k, noise, temperature)
 
 
 def take_away(trained: AttnKNN, prediction: Prediction) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import streamlit as st
 
+from attnknn.bundle import Queries
 from attnknn.checkpoints import checkpoint_names, root_from_environment
 from attnknn.classifier import AttnKNN, load
 from attnknn.config import LabelNoise
@@ -36,10 +37,10 @@ def _load(name: str, root: str, stamp: int) -> AttnKNN:
 
 @st.cache_data(max_entries=256, show_spinner=False)
 def noise_response(
-    name: str, digest: str, item_id: str, k: int, kind: str, seed: int, temperature: float
+    _trained: AttnKNN, _asked: Queries, digest: str, query: str, k: int, kind: str, seed: int, temperature: float
 ) -> NoiseResponse:
-    """Return how one query's votes answer to growing noise; `digest` names the weights in use."""
-    return respond_to_noise(classifier(name), item_id, k, LabelNoise(kind, 0.0, seed), temperature)  # type: ignore[arg-type]
+    """Return how one query's votes answer to growing noise; `digest` and `query` name what is not compared."""
+    return respond_to_noise(_trained, _asked, k, LabelNoise(kind, 0.0, seed), temperature)  # type: ignore[arg-type]
 
 
 @st.cache_data(max_entries=256, show_spinner=False)

@@ -14,9 +14,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from attnknn.classifier import AttnKNN
-from attnknn.config import LabelNoise
 from attnknn.errors import AttnKNNError, JobError
-from attnknn.evaluation.response import NoiseResponse, follow
 from attnknn.ui.display import literal, or_sentence
 
 if TYPE_CHECKING:
@@ -60,16 +58,6 @@ def recent(trained: AttnKNN, asked: str) -> list[str]:
         kept.insert(0, asked)
         del kept[REMEMBERED:]
     return [one for one in kept if find(one, trained)]
-
-
-@st.cache_data(max_entries=256, show_spinner=False)
-def noise_response(
-    _trained: AttnKNN, _own: Encoded, digest: str, query: str, k: int, kind: str, seed: int, temperature: float
-) -> NoiseResponse:
-    """Return how the votes on a picture answer to growing noise; `digest` and `query` name what is not compared."""
-    key, logits = _own.key[None], _own.logits[None]
-    noise = LabelNoise(kind, 0.0, seed)  # type: ignore[arg-type]
-    return follow(lambda draw: _trained.predict_embedded(key, logits, k, draw, temperature), noise)
 
 
 def offer(trained: AttnKNN, query: str, row: DeltaGenerator) -> None:

@@ -43,7 +43,7 @@ def test_an_input_is_embedded_while_a_sweep_is_measured(stocked, tmp_path):
     np.testing.assert_array_equal(encoded.values, values)
     row = digits.bundle.rows["digits/test/0"][1]
     np.testing.assert_allclose(encoded.key, digits.queries.keys[row], atol=1e-5)
-    shown = digits.predict_embedded(encoded.key[None], encoded.logits[None], k=5)
+    shown = digits.decide(digits.ask_embedded(encoded.key[None], encoded.logits[None], k=5), k=5)
     same = digits.predict_items(["digits/test/0"], k=5)
     np.testing.assert_array_equal(shown.neighbors, same.neighbors)
     np.testing.assert_allclose(shown.weights, same.weights, atol=1e-5)

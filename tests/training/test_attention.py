@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import torch
 
-from attnknn.arrays import entropy
+from attnknn.arrays import entropy, tally
 from attnknn.bank import search_exact
-from attnknn.bank.entries import observe, surround
+from attnknn.bank.entries import observe, stack, surround
 from attnknn.bundle import Queries
 from attnknn.calibration import calibrate, query_facts
 from attnknn.classifier import AttnKNN
@@ -20,7 +20,7 @@ from attnknn.models.attention import HEADS, Attention, attend, terms_of
 from attnknn.models.terms import TERMS, Surroundings
 from attnknn.training import attention as fitting
 from attnknn.training.attention import fit_attention, fit_votes, noise_draws
-from attnknn.votes import COMPARED, attention_vote, distance_weights, tally
+from attnknn.votes import COMPARED, attention_vote, distance_weights
 from tests.conftest import FAMILIAR, QUICK_ATTENTION
 from tests.strategies import NO_SINK
 
@@ -232,7 +232,7 @@ def test_the_tuned_sharpness_is_the_best_of_many(iris: AttnKNN):
     config, queries = replace(QUICK_ATTENTION, heads=("nearest",), rates=(0.4,)), held_out(iris)
     fitted = fit_votes(queries, iris.entries, config, seed=0)
     draws = [observe(iris.entries, noise) for noise in noise_draws(config, 3, seed=0)]
-    around = fitting.stack([surround(queries.keys, queries.pool.first(8), iris.entries, seen) for seen in draws])
+    around = stack([surround(queries.keys, queries.pool.first(8), seen) for seen in draws])
     truth = np.tile(queries.labels, len(draws))
 
     def calibrated_loss(sharpness: float) -> float:

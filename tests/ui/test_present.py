@@ -26,7 +26,7 @@ def decide(name, row=5, k=9, noise=NOISE, temperature=1.4, selected=None):
     trained = load(name)
     item = str(trained.queries.ids[row])
     prediction = trained.predict_items([item], k, noise, temperature)
-    response = respond_to_noise(trained, item, k, noise, temperature)
+    response = respond_to_noise(trained, trained.ask([item], k), k, noise, temperature)
     return trained, prediction, present(trained, prediction, response, "one line", selected)
 
 
