@@ -1,4 +1,4 @@
-"""How sure we may be: intervals by drawing the same number of items again, with replacement.
+"""How sure we may be: intervals and p-values by drawing the same number of items again, with replacement.
 
 References:
     Efron and Tibshirani (1993), An Introduction to the Bootstrap.
@@ -39,7 +39,7 @@ def bootstrap_interval(
     values = np.asarray(values, dtype=np.float64)
     if values.ndim != 1:
         raise ValueError(f"values must be of shape (n,), however: shape={values.shape}")
-    return _interval(values[np.newaxis], level, seed, resamples)
+    return band(_resampled_means(values[np.newaxis], seed, resamples), level)
 
 
 def paired_interval(
@@ -68,14 +68,74 @@ def paired_interval(
         Owen (2007), The pigeonhole bootstrap, https://doi.org/10.1214/07-AOAS122 (slightly too wide
         rather than too narrow).
     """
-    a, b = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
-    if a.shape != b.shape or a.ndim not in (1, 2):
-        raise ValueError(f"a and b must share a shape (n,) or (S, n), however: {a.shape} and {b.shape}")
-    return _interval(np.atleast_2d(a - b), level, seed, resamples)
+    return band(_resampled_means(_differences(a, b), seed, resamples), level)
+
+
+def paired_p_value(a: ArrayLike, b: ArrayLike, seed: int = 0, resamples: int = 2000) -> float:
+    """Return how surprising a mean(a - b) this far from zero would be, were there no difference: two-sided.
+
+    p = min(1, 2 (1 + min(#{d <= 0}, #{d >= 0})) / (1 + R)),  d: the R resampled means of a - b
+
+    So it is the share of draws outside the widest `paired_interval` that does not hold 0: the two agree.
+
+    Args:
+        a: Numbers of the one vote, as for `paired_interval`.
+        b: Numbers of the other, of the same shape and order.
+        seed: Names the draws; those of `paired_interval` with the same seed.
+        resamples: R. No p is below 2 / (1 + R): many claims that are judged together need more.
+
+    Returns:
+        Above 0, at most 1. Judge several of them by `holm`.
+
+    Raises:
+        ValueError: As for `paired_interval`.
+
+    References:
+        Efron and Tibshirani (1993), chapter 15; the 1 added to both counts: Davison and Hinkley (1997),
+        Bootstrap Methods and Their Application, chapter 4.
+    """
+    means = _resampled_means(_differences(a, b), seed, resamples)
+    rarer = min(np.count_nonzero(means <= 0), np.count_nonzero(means >= 0))
+    return min(1.0, 2 * (1 + rarer) / (1 + resamples))
+
+
+def holm(p_values: ArrayLike) -> Floats:
+    """Adjust p-values of claims that are judged together: the more there are, the more each must show.
+
+    adjusted_(i) = max over j <= i of min(1, (m - j + 1) p_(j)),  p_(1) <= ... <= p_(m)
+
+    Reject the claims with an adjusted p-value of at most 0.05: the chance of even one false alarm is at most
+    5 %, however the claims depend on each other.
+
+    Args:
+        p_values: One per claim, shape (m,).
+
+    Returns:
+        Adjusted p-values in the order of the claims, shape (m,); never below those that came.
+
+    Raises:
+        ValueError: If one of them is not between 0 and 1.
+
+    Example:
+        >>> holm([0.01, 0.04, 0.03]).tolist()
+        [0.03, 0.06, 0.06]
+
+    References:
+        Holm (1979), A simple sequentially rejective multiple test procedure.
+    """
+    p = np.asarray(p_values, dtype=np.float64)
+    if p.ndim != 1 or not bool(np.all((p >= 0) & (p <= 1))):
+        raise ValueError(f"p_values must be of shape (m,), between 0 and 1, however: {p}")
+    order = np.argsort(p)
+    adjusted = np.empty_like(p)
+    adjusted[order] = np.maximum.accumulate(np.minimum(1.0, np.arange(len(p), 0, -1) * p[order]))
+    return adjusted
 
 
 def chunks(resamples: int, n: int) -> Iterator[int]:
-    """Cut `resamples` draws of n numbers each into portions that fit in little memory."""
+    """Cut `resamples` draws of n numbers each into portions that fit in little memory; a ValueError if none."""
+    if resamples < 1:
+        raise ValueError(f"resamples must be at least 1, however: resamples={resamples}")
     size = max(1, CHUNK // n)
     for start in range(0, resamples, size):
         yield min(size, resamples - start)
@@ -83,21 +143,21 @@ def chunks(resamples: int, n: int) -> Iterator[int]:
 
 def band(draws: Floats, level: float) -> tuple[float, float]:
     """Return the two percentiles that hold the middle `level` of these draws between them."""
+    if not 0 < level < 1:
+        raise ValueError(f"level must be between 0 and 1, however: level={level}")
     low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2])
     return float(low), float(high)
 
 
-def check_resampling(level: float, resamples: int) -> None:
-    """Raise a ValueError if there is no such band, or nothing to draw."""
-    if not 0 < level < 1:
-        raise ValueError(f"level must be between 0 and 1, however: level={level}")
-    if resamples < 1:
-        raise ValueError(f"resamples must be at least 1, however: resamples={resamples}")
+def _differences(a: ArrayLike, b: ArrayLike) -> Floats:
+    a, b = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
+    if a.shape != b.shape or a.ndim not in (1, 2):
+        raise ValueError(f"a and b must share a shape (n,) or (S, n), however: {a.shape} and {b.shape}")
+    return np.atleast_2d(a - b)
 
 
-def _interval(values: Floats, level: float, seed: int, resamples: int) -> tuple[float, float]:
+def _resampled_means(values: Floats, seed: int, resamples: int) -> Floats:
     """Resample the columns (items) of an (S, n) array, and its rows (seeds) if there are several."""
-    check_resampling(level, resamples)
     n_seeds, n = values.shape
     if values.size == 0 or not bool(np.all(np.isfinite(values))):
         raise ValueError(f"values must be finite numbers, at least one, however: shape={values.shape}")
@@ -108,7 +168,7 @@ def _interval(values: Floats, level: float, seed: int, resamples: int) -> tuple[
         if n_seeds > 1:
             by_seed = by_seed * _draw_counts(rng, size, n_seeds)
         means.append(by_seed.sum(axis=1) / n_seeds)
-    return band(np.concatenate(means), level)
+    return np.concatenate(means)
 
 
 def _draw_counts(rng: np.random.Generator, size: int, n: int) -> Floats:

@@ -103,7 +103,7 @@ def test_foreign_checkpoint_can_be_shown(tiny):
 
     classifier = attnknn.load("tiny", tiny.parent)
     prediction = classifier.predict_items(["tiny/test/0"], 3)
-    response = respond_to_noise(classifier, "tiny/test/0", 3, LabelNoise())
+    response = respond_to_noise(classifier, classifier.ask(["tiny/test/0"], 3), 3, LabelNoise())
     data = present(classifier, prediction, response, describe_source(classifier, prediction, "0"), None)
     assert [name for name, _ in data["query"]["values"]] == EXAMPLE["dataset"]["feature_names"]
 

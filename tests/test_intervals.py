@@ -1,9 +1,13 @@
-"""Intervals: the normal one for many items, and a slow twin that resamples."""
+"""Intervals and p-values: the normal ones for many items, and slow twins."""
 
 import time
+from itertools import combinations
+from statistics import NormalDist
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from attnknn import intervals
 from tests import oracles
@@ -74,6 +78,77 @@ def test_ten_thousand_items_are_resampled_in_a_moment():
     assert time.process_time() - start < 1.5
 
 
+# ---- P-values
+
+
+def test_the_p_value_of_a_difference_is_the_normal_one_for_many_items():
+    rng = np.random.default_rng(0)
+    for shift in (0.0, 0.03, 0.08, -0.08):
+        a, b = rng.normal(shift, 1, 1000), rng.normal(0, 0.5, 1000)
+        z = (a - b).mean() / ((a - b).std() / np.sqrt(1000))
+        expected = 2 * NormalDist().cdf(-abs(z))
+        assert intervals.paired_p_value(a, b, resamples=8000) == pytest.approx(expected, abs=0.03)
+
+
+def test_the_p_value_resamples_items_and_seeds():
+    rng = np.random.default_rng(1)
+    a = rng.random((4, 30)) + 0.12 + rng.normal(0, 0.1, (4, 1))
+    b = rng.random((4, 30))
+    slow = np.array(oracles.paired_means(a, b, 3000))
+    expected = 2 * min(np.mean(slow <= 0), np.mean(slow >= 0))
+    assert 0.02 < expected < 0.9
+    assert intervals.paired_p_value(a, b, resamples=8000) == pytest.approx(expected, abs=0.04)
+
+
+def test_the_p_value_agrees_with_the_interval():
+    rng, sides = np.random.default_rng(2), set()
+    for _ in range(200):
+        a, b = rng.normal(0.25, 1, 60), rng.normal(0, 1, 60)
+        p = intervals.paired_p_value(a, b, seed=4, resamples=500)
+        low, high = intervals.paired_interval(a, b, level=0.9, seed=4, resamples=500)
+        if abs(p - 0.1) > 0.01:
+            sides.add(p < 0.1)
+            assert (p < 0.1) == (not low <= 0 <= high)
+    assert sides == {True, False}
+
+
+def test_a_p_value_below_five_percent_comes_by_chance_about_one_time_in_twenty():
+    rng = np.random.default_rng(3)
+    found = [intervals.paired_p_value(*rng.random((2, 150)), resamples=400) for _ in range(400)]
+    assert 8 <= sum(p <= 0.05 for p in found) <= 36
+    assert np.mean(found) == pytest.approx(0.5, abs=0.05)
+
+
+def test_p_values_do_not_depend_on_who_is_named_first_nor_vanish():
+    rng = np.random.default_rng(0)
+    a, b = rng.random((2, 3, 40))
+    assert intervals.paired_p_value(a, b) == intervals.paired_p_value(b, a)
+    assert intervals.paired_p_value(a, a) == 1
+    assert intervals.paired_p_value(a + 5, b, resamples=99) == 2 / 100
+
+
+@given(st.lists(st.sampled_from([0.0, 0.001, 0.01, 0.012, 0.04, 0.3, 1.0]), max_size=6), st.randoms())
+def test_holm_is_bonferroni_in_every_family_that_holds_the_claim(p_values, random):
+    """Marcus, Peritz and Gabriel (1976): a claim is believed if every set of claims with it is."""
+    claims = range(len(p_values))
+    families = [family for size in claims for family in combinations(claims, size + 1)]
+    expected = [
+        max(min(1.0, len(family) * min(p_values[one] for one in family)) for family in families if claim in family)
+        for claim in claims
+    ]
+    found = intervals.holm(p_values)
+    assert found.tolist() == pytest.approx(expected, abs=1e-12)
+    assert np.all(found >= p_values)
+    shuffled = random.sample([*claims], len(claims))
+    assert intervals.holm([p_values[claim] for claim in shuffled]).tolist() == found[shuffled].tolist()
+
+
+def test_holm_by_hand():
+    assert intervals.holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert intervals.holm([0.7, 0.6]).tolist() == [1, 1]
+    assert intervals.holm([0.2]).tolist() == [0.2]
+
+
 # ---- Impossible arguments
 
 
@@ -86,6 +161,12 @@ def test_ten_thousand_items_are_resampled_in_a_moment():
         (lambda: intervals.bootstrap_interval([1.0], level=95), "level must be between 0 and 1"),
         (lambda: intervals.paired_interval([1.0], [1.0, 2.0]), "a and b must share a shape"),
         (lambda: intervals.paired_interval([[[1.0]]], [[[1.0]]]), "a and b must share a shape"),
+        (lambda: intervals.paired_p_value([1.0], [1.0, 2.0]), "a and b must share a shape"),
+        (lambda: intervals.paired_p_value([1.0], [np.inf]), "values must be finite numbers"),
+        (lambda: intervals.paired_p_value([1.0], [1.0], resamples=0), "resamples must be at least 1"),
+        (lambda: intervals.holm([0.5, 1.5]), "p_values must be of shape"),
+        (lambda: intervals.holm([0.5, np.nan]), "p_values must be of shape"),
+        (lambda: intervals.holm([[0.5]]), "p_values must be of shape"),
     ],
 )
 def test_impossible_arguments_are_named(call, message):

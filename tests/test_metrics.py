@@ -2,11 +2,15 @@
 
 import numpy as np
 import pytest
-from sklearn.metrics import accuracy_score, brier_score_loss, f1_score, log_loss
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.metrics import accuracy_score, brier_score_loss, f1_score, log_loss, roc_auc_score
 
 from attnknn import metrics
 from tests import oracles
 from tests.answers import draw_answers, draw_votes
+
+coarse_scores = st.lists(st.sampled_from([-1.5, 0.0, 1e-9, 2.0, 3.0]), min_size=1, max_size=12)
 
 
 def test_probabilities_are_clipped_and_sum_to_one():
@@ -48,6 +52,29 @@ def test_a_certain_error_costs_as_much_as_the_floor_says():
     assert metrics.negative_log_likelihood([[1, 0]], [1]) == pytest.approx(-np.log(1e-12))
     assert metrics.negative_log_likelihood([[1, 0]], [1], floor=1e-3) == pytest.approx(-np.log(1e-3))
     assert metrics.brier([[1, 0]], [1]) == 2
+
+
+# ---- Telling two sets apart
+
+
+@given(coarse_scores, coarse_scores)
+def test_auroc_counts_pairs_in_order_and_half_of_the_ties(higher, lower):
+    found = metrics.auroc(higher, lower)
+    pairs = [1.0 if a > b else 0.5 if a == b else 0.0 for a in higher for b in lower]
+    assert found == pytest.approx(np.mean(pairs), abs=1e-12)
+    of_first = [1] * len(higher) + [0] * len(lower)
+    assert found == pytest.approx(roc_auc_score(of_first, [*higher, *lower]), abs=1e-12)
+    assert found + metrics.auroc(lower, higher) == pytest.approx(1, abs=1e-12)
+    assert metrics.auroc(np.exp(higher), np.exp(lower)) == found
+    assert metrics.auroc(higher[::-1], lower[::-1]) == pytest.approx(found, abs=1e-15)
+
+
+def test_auroc_is_one_half_where_a_score_says_nothing():
+    assert metrics.auroc([0.3] * 4, [0.3] * 7) == 0.5
+    one, other = np.random.default_rng(0).random((2, 20_000))
+    assert metrics.auroc(one, other) == pytest.approx(0.5, abs=0.01)
+    assert metrics.auroc([2, np.inf], [-np.inf, 1.9]) == 1
+    assert metrics.auroc([0, 1], [2, 3]) == 0
 
 
 # ---- Neighbors
@@ -92,6 +119,10 @@ def test_unanimity_counts_queries_whose_neighbors_agree():
         (lambda: metrics.macro_f1([[0.5, 0.5]], [2]), "labels must be between 0 and 1"),
         (lambda: metrics.macro_f1([[0.5, 0.5]], [-1]), "labels must be between 0 and 1"),
         (lambda: metrics.negative_log_likelihood([[0.5, 0.5]], [0], floor=0), "floor must be above 0"),
+        (lambda: metrics.auroc([], [0.5]), "both sets must hold numbers"),
+        (lambda: metrics.auroc([0.5], [np.nan]), "both sets must hold numbers"),
+        (lambda: metrics.auroc([[0.5]], [0.5]), "both sets must hold numbers"),
+        (lambda: metrics.auroc(0.5, [0.5]), "both sets must hold numbers"),
         (lambda: metrics.unanimity([1, 2]), "labels must be of shape"),
         (lambda: metrics.unanimity(np.ones((0, 3))), "labels must be of shape"),
     ],

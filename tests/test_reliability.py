@@ -197,6 +197,7 @@ def test_chance_is_named_by_its_seed():
     [
         (lambda: reliability.ece([[0.5, 0.5]], [0], n_bins=0), "n_bins must be at least 1"),
         (lambda: reliability.ece([[0.5, 0.5]], [0], binning="banana"), "binning must be one of"),
+        (lambda: reliability.smooth_ece([[0.5, 0.5]], [2]), "labels must be between 0 and 1"),
         (lambda: reliability.chance_ece([[0.5, 0.5]], resamples=0), "resamples must be at least 1"),
         (lambda: reliability.chance_ece([[0.5, 0.5]], level=1), "level must be between 0 and 1"),
     ],

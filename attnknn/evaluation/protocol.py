@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 from attnknn import metrics
 from attnknn.classifier import AttnKNN
 from attnknn.config import LabelNoise
+from attnknn.evaluation.selective import augrc
 from attnknn.intervals import bootstrap_interval
 from attnknn.prediction import Prediction
-from attnknn.reliability import ece
+from attnknn.reliability import ece, smooth_ece
 from attnknn.votes import COMPARED
 
 if TYPE_CHECKING:
@@ -27,9 +28,7 @@ def evaluate(classifier: AttnKNN, k: int | None, noises: Iterable[LabelNoise]) -
     """Measure every vote on all test queries, once per draw of label noise.
 
     Returns:
-        One row per draw and vote: vote, k, noise_kind, noise_rate, seed, accuracy, macro_f1, nll (nats),
-        brier, ece (equal-mass bins), effective_neighbors (mean over queries; NaN where no neighbor is
-        asked) and unanimity. Probabilities are calibrated; calibration never changes who wins.
+        One row per draw and vote: vote, k, noise_kind, noise_rate, seed, and what `measure` measures.
     """
     import pandas as pd
 
@@ -47,8 +46,15 @@ def evaluate(classifier: AttnKNN, k: int | None, noises: Iterable[LabelNoise]) -
 
 
 def measure(prediction: Prediction, vote: str) -> dict[str, float]:
-    """Measure one vote of one prediction against the true labels."""
+    """Measure one vote of one prediction against the true labels.
+
+    Returns:
+        accuracy, macro_f1, nll (nats), brier, ece (equal-mass bins), ece_debiased, smooth_ece and augrc of
+        calibrated probabilities, which have the same winners as before; ece_raw and nll_raw before
+        calibration; effective_neighbors (mean over queries; NaN where no neighbor is asked) and unanimity.
+    """
     labels, p = _labels(prediction), prediction.ballot.calibrated[vote]
+    raw = prediction.ballot.votes[vote].probabilities
     effective = prediction.effective_neighbors(vote)
     return {
         "accuracy": float(np.mean(prediction.predicted(vote) == labels)),
@@ -56,6 +62,11 @@ def measure(prediction: Prediction, vote: str) -> dict[str, float]:
         "nll": float(np.mean(losses(prediction, vote))),
         "brier": metrics.brier(p, labels),
         "ece": ece(p, labels),
+        "ece_debiased": ece(p, labels, debiased=True),
+        "smooth_ece": smooth_ece(p, labels),
+        "augrc": augrc(p, labels),
+        "ece_raw": ece(raw, labels),
+        "nll_raw": metrics.negative_log_likelihood(raw, labels),
         "effective_neighbors": float("nan") if effective is None else float(np.mean(effective)),
         "unanimity": metrics.unanimity(prediction.ballot.around.labels),
     }

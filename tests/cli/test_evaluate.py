@@ -10,11 +10,10 @@ import pytest
 from attnknn.classifier import load
 from attnknn.config import LabelNoise
 from attnknn.evaluation.protocol import evaluate
+from attnknn.evaluation.tables import MEASURES, for_readers, write_csv, write_json, write_latex, write_markdown
 from attnknn.votes import COMPARED, TITLES
 
 from .conftest import run_process
-
-MEASURES = ("accuracy", "macro_f1", "nll", "brier", "ece", "effective_neighbors", "unanimity")
 
 
 def test_json_is_what_the_protocol_measures_with_null_for_nan(run_json, root):
@@ -67,6 +66,34 @@ def test_a_table_per_noise_level_with_means_over_draws(run, run_json):
 
 
 @pytest.mark.parametrize(
+    ("form", "write"),
+    [
+        ("markdown", lambda frame: write_markdown(for_readers(frame))),
+        ("latex", lambda frame: write_latex(for_readers(frame))),
+        ("csv", write_csv),
+        ("json", write_json),
+    ],
+)
+def test_a_format_is_the_text_of_the_measured_rows_and_nothing_else(run, root, form, write):
+    noises = [LabelNoise("symmetric", rate, seed) for rate in (0.0, 0.4) for seed in (1, 2)]
+    asked = ["--noise", "0", "--noise", "0.4", "--seed", "1", "--seed", "2"]
+    assert run("evaluate", "iris", *asked, "--format", form).stdout == write(evaluate(load("iris", root), None, noises))
+
+
+def test_a_table_for_readers_can_be_printed_where_only_latin_letters_can(root):
+    done = run_process("evaluate", "iris", "--format", "markdown", root=root, PYTHONIOENCODING="ascii")
+    assert done.stdout.startswith("| k | noise | vote |")
+
+
+def test_two_formats_at_once_are_refused(run):
+    result = run("evaluate", "iris", "--json", "--format", "csv", code=2)
+    assert (result.stdout, result.stderr) == (
+        "",
+        "--format must be absent where --json is given. It was csv. Give one of the two.\n",
+    )
+
+
+@pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
         (["irs"], 'There is no checkpoint "irs". Did you mean "iris"?'),
@@ -78,6 +105,7 @@ def test_a_table_per_noise_level_with_means_over_draws(run, run_json):
         (["iris", "--noise", "0.1", "--noise", "-0.1"], "It was -0.1."),
         (["iris", "--noise", "nan"], "It was nan."),
         (["iris", "--noise-kind", "gaussian"], "--noise-kind must be one of symmetric, pair, matrix. It was gaussian."),
+        (["iris", "--format", "html"], "--format must be one of markdown, latex, csv, json. It was html."),
         (["iris", "--seed", "first"], "--seed must be a whole number between 0 and 4294967295. It was first."),
     ],
 )

@@ -13,6 +13,7 @@ from attnknn import metrics, reliability
 from attnknn.classifier import AttnKNN
 from attnknn.config import LabelNoise
 from attnknn.evaluation.protocol import compare, evaluate, hits, losses, measure, summarize
+from attnknn.evaluation.selective import augrc
 from attnknn.votes import COMPARED
 from tests.strategies import lattice_classifier
 
@@ -48,6 +49,12 @@ def test_a_measurement_can_be_counted_again(toy: AttnKNN, vote: str):
     brier = np.mean([sum((p[c] - (c == y)) ** 2 for c in range(3)) for p, y in zip(calibrated, truth, strict=True)])
     assert found["brier"] == pytest.approx(brier)
     assert found["ece"] == reliability.ece(calibrated, truth)
+    assert found["ece_debiased"] == reliability.ece(calibrated, truth, debiased=True)
+    assert found["smooth_ece"] == reliability.smooth_ece(calibrated, truth)
+    assert found["augrc"] == augrc(calibrated, truth)
+    assert found["ece_raw"] == reliability.ece(raw, truth)
+    of_truth = [max(p[y], 1e-12) for p, y in zip(raw, truth, strict=True)]
+    assert found["nll_raw"] == pytest.approx(-np.mean(np.log(of_truth)))
     labels = prediction.ballot.around.labels.tolist()
     assert found["unanimity"] == np.mean([len({*row}) == 1 for row in labels])
     effective = prediction.effective_neighbors(vote)
