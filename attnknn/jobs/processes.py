@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from attnknn.jobs.opening import make_folder
 from attnknn.jobs.settings import JobSettings
 
 NICENESS = 10
+AUTOGROUP = Path("/proc/self/autogroup")
 LONGEST_LOG = 2**20  # bytes, after which a worker's log is put aside for a new one
 ONE_THREAD = {f"{name}_NUM_THREADS": "1" for name in ("OMP", "MKL", "OPENBLAS", "NUMBA", "NUMEXPR")} | {
     "VECLIB_MAXIMUM_THREADS": "1"
@@ -107,9 +109,17 @@ def has_worker_here(settings: JobSettings) -> bool:
 
 
 def renice() -> None:
-    """Let others go first; a process does so itself, since nothing may run between fork and exec."""
+    """Let others go first; a process does so itself, since nothing may run between fork and exec.
+
+    Linux may share its cores between sessions first, and heed niceness only inside of one ("autogroup"). So the
+    process moves into a session of its own, which is nice as a whole.
+    """
     nice = getattr(psutil, "BELOW_NORMAL_PRIORITY_CLASS", NICENESS)
     psutil.Process().nice(nice)
+    if AUTOGROUP.exists():
+        with suppress(OSError):
+            os.setsid()
+            AUTOGROUP.write_text(str(NICENESS), encoding="ascii")
 
 
 def end(child: subprocess.Popen[bytes], grace: float) -> None:
