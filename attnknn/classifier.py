@@ -38,7 +38,7 @@ from attnknn.votes import COMPARED
 if TYPE_CHECKING:
     from attnknn.models.embedders import Embedder
 
-OBSERVATIONS_KEPT = 32
+OBSERVATIONS_KEPT = 64
 
 
 class AttnKNN:

@@ -167,9 +167,8 @@ def contrast(keys: Array, labels: Array, prototypes: Array) -> Array:
     xp = namespace(keys, labels, prototypes)
     wide = xp.astype(prototypes, xp.float64)
     cosines = xp.matmul(xp.astype(keys, xp.float64, copy=False), xp.matrix_transpose(wide))
-    is_own = one_hot(labels, n_classes, xp.bool)
-    own = xp.sum(xp.where(is_own, cosines, xp.zeros_like(cosines)), axis=1)
-    return own - xp.max(xp.where(is_own, xp.full_like(cosines, -xp.inf), cosines), axis=1)
+    own = pick(cosines, labels[:, None])[:, 0]
+    return own - xp.max(xp.where(one_hot(labels, n_classes, xp.bool), -xp.inf, cosines), axis=1)
 
 
 def keeps_label(

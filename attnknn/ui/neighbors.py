@@ -21,6 +21,9 @@ from attnknn.ui.present import describe_source, present
 
 BOARD = "board"
 NEIGHBOR = "neighbor"
+LISTED = 200
+"""Test items in the list of queries: ten thousand would take a second at every move."""
+
 ICONS = {
     "mistakes": ":material/close:",
     "most uncertain": ":material/question_mark:",
@@ -82,20 +85,25 @@ def check_link(link: Mapping[str, str], trained: AttnKNN, prediction: Prediction
 
 
 def choose_query(trained: AttnKNN, place: DeltaGenerator) -> str:
-    """Let the visitor choose a test item by its id, or one of the last pictures of their own."""
+    """Let the visitor choose an item by its id, or one of the last pictures of their own.
+
+    The list holds the first test items, and whatever else a link or a finder asks about.
+    """
     upload.show_next(trained)
-    first, *others = [str(item) for item in trained.queries.ids]
-    asked = str(st.session_state.get("query") or st.query_params.get("query", ""))
-    ids = [first, *upload.recent(trained, asked), *others]  # the first is the default, which a link does not name
-    if st.session_state.get("query", ids[0]) not in ids:  # another checkpoint was chosen
-        st.session_state["query"] = ids[0]
+    first, *others = [str(item) for item in trained.queries.ids[:LISTED]]
+    asked = str(st.session_state.get("query") or st.query_params.get("query", first))
+    if asked in trained.bundle.rows:
+        others.append(asked)
+    ids = list(dict.fromkeys([first, *upload.recent(trained, asked), *others]))  # links leave the first one out
+    if st.session_state.get("query", first) not in ids:  # another checkpoint was chosen
+        st.session_state["query"] = first
     return place.selectbox(
         "Query",
         ids,
         key="query",
         bind="query-params",
         width=230,
-        help="The test item being classified. Type to search by id.",
+        help="The item being classified. Type to search by id.",
     )
 
 

@@ -6,6 +6,7 @@ from hashlib import sha256
 from pathlib import Path
 
 import streamlit as st
+from threadpoolctl import threadpool_limits
 
 from attnknn.bundle import Queries
 from attnknn.checkpoints import checkpoint_names, root_from_environment
@@ -32,6 +33,7 @@ def classifier(name: str) -> AttnKNN:
 
 @st.cache_resource(max_entries=8, show_spinner=False)
 def _load(name: str, root: str, stamp: int) -> AttnKNN:
+    threadpool_limits(limits=1)  # visitors share the cores; threads of one sum would wait for those of another
     return load(name, Path(root))
 
 

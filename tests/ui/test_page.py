@@ -37,10 +37,12 @@ def assert_shows(app, prediction):
     shown, facts = board(app), prediction.to_dict()
     assert shown["query"]["id"] == facts["query"]
     assert [one["id"] for one in shown["neighbors"]] == [one["id"] for one in facts["neighbors"]]
-    assert [one["weights"] for one in shown["neighbors"]] == [one["weights"] for one in facts["neighbors"]]
+    for one, other in zip(shown["neighbors"], facts["neighbors"], strict=True):
+        assert one["weights"] == pytest.approx(other["weights"], abs=1e-12)
     assert [one["is_flipped"] for one in shown["neighbors"]] == [one["is_flipped"] for one in facts["neighbors"]]
     for vote in shown["votes"]:
-        assert vote["probabilities"] == list(facts["votes"][vote["name"]]["probabilities"].values())
+        expected = list(facts["votes"][vote["name"]]["probabilities"].values())
+        assert vote["probabilities"] == pytest.approx(expected, abs=1e-12)
 
 
 # Opening
