@@ -51,8 +51,8 @@ class Entries:
         return EntryTable.build(self.keys, self.ids, self.groups)
 
 
-FEW = 4
-"""Parts of an observation are computed for all entries at once if more than one in so many is asked for."""
+FEW, SMALL = 4, 5000
+"""Parts of an observation are computed for all entries of a small bank, or if more than one in few is asked for."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,7 +126,7 @@ class Observation:
         return some[places].reshape(rows.shape)
 
     def _has(self, part: str, rows: NDArray[np.integer]) -> bool:
-        return part in self.__dict__ or FEW * rows.size > len(self.entries)
+        return part in self.__dict__ or len(self.entries) < max(SMALL, FEW * rows.size)
 
 
 def observe(entries: Entries, noise: LabelNoise, draws: NoiseDraws | None = None) -> Observation:
