@@ -65,7 +65,7 @@ def fit_votes(queries: Queries, entries: Entries, config: AttentionConfig, seed:
         raise ValueError("votes are fitted on queries with labels, however: queries.labels=None")
     draws = [observe(entries, noise) for noise in noise_draws(config, entries.n_classes, seed)]
     neighbors, with_keys = queries.pool.first(config.k), reads_keys(terms_of(config.heads))
-    around = stack([surround(queries.keys, neighbors, seen, with_keys=with_keys) for seen in draws])
+    around = stack([surround(queries.keys, neighbors, seen, queries.groups, with_keys) for seen in draws])
     labels = np.tile(queries.labels, len(draws))
     distance = _tune_sharpness(
         lambda s: tally(distance_weights(around, s), around.labels, entries.n_classes), around, labels
