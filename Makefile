@@ -34,5 +34,5 @@ format: setup  ## Put every file into the house's format.
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: setup  ## Measure the budgets; slow.
+bench: setup  ## Measure against rivals, for a few minutes, and name the benchmarks that take longer.
 	$(BIN)/python -m benchmarks

@@ -15,10 +15,16 @@ SMALLEST_IMAGE = 10
 
 NOISE_KINDS: tuple[NoiseKind, ...] = ("symmetric", "pair", "matrix")
 
+CleaningRule = Literal["drop", "relabel"]
+CLEANING_RULES: tuple[CleaningRule, ...] = ("drop", "relabel")
+MOST_ROUNDS = 2
+AGREEING = (11, 20)
+"""Between what the number of neighbors lies, of 20, that are enough to give an item their label: a majority."""
+
 
 @dataclass(frozen=True)
 class LabelNoise:
-    """Which labels of the bank are replaced, and by what.
+    """Which labels are replaced, and by what.
 
     Attributes:
         kind: `symmetric` (any other class, equally likely), `pair` (the next class) or `matrix`
@@ -101,6 +107,30 @@ class AttentionConfig:
 
 
 @dataclass(frozen=True)
+class Cleaning:
+    """How labels that their own neighbors contradict are taken out before the last embedder is trained.
+
+    Attributes:
+        rounds: How often an embedder is trained only to judge the labels: 1 or 2.
+        rule: `drop` takes out items whose label loses among their 20 neighbors; `relabel` gives them the
+            label of their neighbors where enough of these agree, and takes out the others.
+        agreeing: How many of the 20 are enough, from 11 to 20; for `relabel` alone.
+    """
+
+    rounds: int = 1
+    rule: CleaningRule = "relabel"
+    agreeing: int = 12
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.rounds <= MOST_ROUNDS:
+            raise ValueError(f"rounds must be between 1 and {MOST_ROUNDS}, however: rounds={self.rounds}")
+        if self.rule not in CLEANING_RULES:
+            raise ValueError(f"rule must be one of {CLEANING_RULES}, however: rule={self.rule!r}")
+        if not AGREEING[0] <= self.agreeing <= AGREEING[1]:
+            raise ValueError(f"agreeing must be between 11 and 20, however: agreeing={self.agreeing}")
+
+
+@dataclass(frozen=True)
 class TrainingConfig:
     """One training run, from a dataset to a checkpoint.
 
@@ -109,6 +139,9 @@ class TrainingConfig:
         seed: Seeds the split, the embedder and the noise draws of the fit.
         held_out: Share of the training items that the embedder never sees; the attention and the
             calibration are fitted on them.
+        label_noise: What happens to the labels of all training items before anything sees them (protocol A);
+            test keeps its own. None leaves them as they are.
+        cleaning: Whether, and how, labels are cleaned by their neighbors between two trainings.
     """
 
     dataset: str = "digits"
@@ -116,10 +149,22 @@ class TrainingConfig:
     held_out: float = 0.2
     embedder: EmbedderConfig = field(default_factory=EmbedderConfig)
     attention: AttentionConfig = field(default_factory=AttentionConfig)
+    label_noise: LabelNoise | None = None
+    cleaning: Cleaning | None = None
+
+    @property
+    def n_trainings(self) -> int:
+        """How many embedders are trained, one after the other: the judges, and the last one."""
+        return 1 + (self.cleaning.rounds if self.cleaning else 0)
+
+    @property
+    def n_epochs(self) -> int:
+        """How many epochs that makes."""
+        return self.n_trainings * self.embedder.epochs
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain JSON types, for the card of a checkpoint."""
-        return asdict(self)
+        """Return plain JSON types, for the card of a checkpoint; what is None is left out, and stays so."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> TrainingConfig:
@@ -127,8 +172,17 @@ class TrainingConfig:
         attention: dict[str, Any] = {
             name: tuple(value) if isinstance(value, list) else value for name, value in values["attention"].items()
         }
+        noise, cleaning = values.get("label_noise"), values.get("cleaning")
         return replace(
             cls(**{name: values[name] for name in ("dataset", "seed", "held_out")}),
             embedder=EmbedderConfig(**values["embedder"]),
             attention=AttentionConfig(**attention),
+            label_noise=_read_noise(noise) if noise is not None else None,
+            cleaning=Cleaning(**cleaning) if cleaning is not None else None,
         )
+
+
+def _read_noise(values: dict[str, Any]) -> LabelNoise:
+    """Rebuild label noise; JSON knows no tuples."""
+    matrix = values.get("matrix")
+    return LabelNoise(**values | {"matrix": matrix and tuple(tuple(row) for row in matrix)})

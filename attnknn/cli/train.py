@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -41,6 +41,12 @@ def train_checkpoint(
     batch_size: options.BatchSize = None,
     learning_rate: options.LearningRate = None,
     dropout: options.Dropout = None,
+    label_noise: options.Noise = None,
+    noise_kind: options.NoiseKindName = None,
+    noise_seed: options.NoiseSeed = None,
+    cleaning: options.Rounds = None,
+    cleaning_rule: options.CleaningRule = None,
+    agreeing: options.Agreeing = None,
     force: options.Force = False,
     quiet: options.Quiet = False,
     as_json: AsJson = False,
@@ -53,6 +59,8 @@ def train_checkpoint(
     check_place(place, root, force)
     asked = {"seed": seed, "epochs": epochs, "k": k, "heads": heads, "held_out": held_out, "dimension": dimension}
     asked |= {"width": width, "batch_size": batch_size, "learning_rate": learning_rate, "dropout": dropout}
+    asked |= {"label_noise": label_noise, "noise_kind": noise_kind, "noise_seed": noise_seed}
+    asked |= {"cleaning": cleaning, "cleaning_rule": cleaning_rule, "agreeing": agreeing}
     checkpoint = run(loaded, options.choose(loaded, asked), place, root, quiet)
     if as_json:
         print_json({"checkpoint": checkpoint.name, "folder": str(checkpoint.folder), "card": checkpoint.card})
@@ -142,17 +150,22 @@ def open_draft(config: TrainingConfig, root: Path) -> Iterator[Path]:
         yield draft
         shutil.rmtree(draft, ignore_errors=True)
     finally:
-        with suppress(OSError):  # it remembers something, and stays
-            draft.rmdir()
+        if not remembers(draft):
+            shutil.rmtree(draft, ignore_errors=True)
         lock.release()
         with suppress(OSError):
             Path(lock.lock_file).unlink(missing_ok=True)
             drafts.rmdir()
 
 
+def remembers(draft: Path) -> bool:
+    """Say whether there is anything to go on from; each round of cleaning has a folder of its own."""
+    return any(path.is_file() for path in draft.rglob("*"))
+
+
 def how_to_go_on(draft: Path) -> str:
     """Say what Ctrl-C left, and how to make use of it."""
-    if any(draft.iterdir()):
+    if remembers(draft):
         return "What was trained is kept. Go on with the same command."
     return "Nothing was trained yet that could be kept. Start again with the same command."
 
@@ -169,4 +182,20 @@ def show_checkpoint(checkpoint: Checkpoint) -> None:
     rows = [[TITLES[vote], *(found[noise] for noise in noises)] for vote, found in cells.items()]
     n_queries = checkpoint.card["sizes"]["test"]
     print_table(f"{checkpoint.name}: accuracy on {n_queries} test queries, with 95 % interval", ["vote", *noises], rows)
-    typer.echo(f"Saved in {checkpoint.folder}\nMade by  {checkpoint.card['command']}")
+    typer.echo(
+        "\n".join(
+            [*labels_story(checkpoint.card), f"Saved in {checkpoint.folder}\nMade by  {checkpoint.card['command']}"]
+        )
+    )
+
+
+def labels_story(card: Mapping[str, Any]) -> Iterator[str]:
+    """Say in lines what was done to the training labels, where something was."""
+    noise = card["config"].get("label_noise")
+    if noise:
+        said = write_noise(noise["rate"], noise["kind"])
+        yield f"Trained with {said}, held-out items too; noise in the table comes on top of it"
+    for one in card.get("cleaning", []):
+        done = ", ".join(f"{one[what]} {what}" for what in ("kept", "relabeled", "dropped"))
+        right = f"; labels right: {one['purity_before']:.1%} → {one['purity']:.1%}" if "purity" in one else ""
+        yield f"Cleaning {one['round']}: {done}{right}"

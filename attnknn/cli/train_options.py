@@ -6,20 +6,26 @@ import math
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
 from attnknn.cli.options import LARGEST_SEED, read_whole, refuse
-from attnknn.config import AttentionConfig
+from attnknn.config import AGREEING, CLEANING_RULES, MOST_ROUNDS, AttentionConfig, Cleaning, LabelNoise
 
 if TYPE_CHECKING:
     from attnknn.config import TrainingConfig
     from attnknn.data import Dataset, DatasetDescription
 
+Made = TypeVar("Made", LabelNoise, Cleaning)
+
 MOST_EPOCHS = 100_000
 SUITS = "suits the data"
 USUAL = AttentionConfig()
+CLEANING = Cleaning()
+OF_NOISE = {"label_noise": "rate", "noise_kind": "kind", "noise_seed": "seed"}
+OF_CLEANING = {"cleaning": "rounds", "cleaning_rule": "rule", "agreeing": "agreeing"}
+"""Options and their fields. The others say nothing without the first."""
 
 DatasetName = Annotated[
     str, typer.Argument(metavar="DATASET", help="Name of a registered dataset.", show_default=False)
@@ -52,6 +58,40 @@ LearningRate = Annotated[
 Dropout = Annotated[
     str | None, typer.Option(metavar="SHARE", help="Share of hidden units silenced while training.", show_default=SUITS)
 ]
+Noise = Annotated[
+    str | None,
+    typer.Option(
+        "--label-noise",
+        metavar="RATE",
+        help="Share of the training labels that are replaced before anything sees them.",
+        show_default="0",
+    ),
+]
+NoiseKindName = Annotated[
+    str | None, typer.Option("--noise-kind", metavar="KIND", help="symmetric or pair.", show_default="symmetric")
+]
+NoiseSeed = Annotated[str | None, typer.Option(metavar="N", help="Names the draw of the noise.", show_default="0")]
+Rounds = Annotated[
+    str | None,
+    typer.Option(
+        "--cleaning",
+        metavar="ROUNDS",
+        help="How often labels are cleaned by their neighbors, and training begins anew.",
+        show_default="0",
+    ),
+]
+CleaningRule = Annotated[
+    str | None,
+    typer.Option(
+        metavar="RULE", help="What becomes of an outvoted label: drop or relabel.", show_default=CLEANING.rule
+    ),
+]
+Agreeing = Annotated[
+    str | None,
+    typer.Option(
+        metavar="N", help="Neighbors, of 20, that are enough to relabel.", show_default=str(CLEANING.agreeing)
+    ),
+]
 Force = Annotated[bool, typer.Option("--force", help="Replace a checkpoint of that name.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Show no progress.")]
 
@@ -61,10 +101,11 @@ def choose(dataset: Dataset | DatasetDescription, asked: Mapping[str, str | None
 
     Args:
         dataset: What will be trained on.
-        asked: Text by name: `seed`, `held_out`, `k`, `heads`, and fields of `EmbedderConfig`; None is the default.
+        asked: Text by name: `seed`, `held_out`, `k`, `heads`, fields of `EmbedderConfig`, `label_noise`, `cleaning`
+            and what belongs to these; None is the default.
 
     Raises:
-        SettingError: A number is out of its range, or a head unknown.
+        SettingError: A number is out of its range, or a word unknown.
 
     Example:
         >>> from attnknn.data import describe_datasets
@@ -76,6 +117,7 @@ def choose(dataset: Dataset | DatasetDescription, asked: Mapping[str, str | None
 
     usual = default_config(dataset)
     given = {name: _read(name, text) for name, text in asked.items() if text is not None}
+    noise, cleaning = _take(LabelNoise, OF_NOISE, given), _take(Cleaning, OF_CLEANING, given)
     embedder = {name: value for name, value in given.items() if hasattr(usual.embedder, name)}
     attention = {name: value for name, value in given.items() if hasattr(usual.attention, name)}
     rest = {name: value for name, value in given.items() if name not in embedder | attention}
@@ -83,6 +125,8 @@ def choose(dataset: Dataset | DatasetDescription, asked: Mapping[str, str | None
         usual,
         embedder=replace(usual.embedder, **embedder),
         attention=replace(usual.attention, **attention),
+        label_noise=noise,
+        cleaning=cleaning,
         **rest,
     )
 
@@ -125,18 +169,39 @@ def read_number(option: str, text: str, low: float, high: float) -> float:
     return value
 
 
+def _take(kind: type[Made], fields: Mapping[str, str], given: dict[str, Any]) -> Made | None:
+    """Take the options of one thing out of what was given; None if the first, which asks for it, did not."""
+    asks, *others = fields
+    chosen = {fields[name]: given.pop(name) for name in tuple(given) if name in fields}
+    if chosen.get(fields[asks]):
+        return kind(**chosen)
+    for name in others:
+        if fields[name] in chosen:
+            expected, remedy = f"given together with {_write(asks)}", f"Add {_write(asks)}, or leave it out."
+            raise refuse(_write(name), str(chosen[fields[name]]), expected, remedy)
+    return None
+
+
+def _write(name: str) -> str:
+    return "--" + name.replace("_", "-")
+
+
 def _read(name: str, text: str) -> Any:
     """Read one choice within its bounds; the same bounds as on the page, but for longer runs and larger seeds."""
     from attnknn.training.defaults import SHARES
-    from attnknn.work.submit import LIMITS
+    from attnknn.work.submit import LIMITS, TRAINED_NOISES
 
-    option = "--" + name.replace("_", "-")
+    option, words = _write(name), {"noise_kind": TRAINED_NOISES, "cleaning_rule": CLEANING_RULES}
     if name == "heads":
         return read_heads(text)
+    if name in words:
+        if text not in words[name]:
+            raise refuse(option, text, f"one of {', '.join(words[name])}", f"Write {option} {words[name][0]}.")
+        return text
     if name in SHARES:
         return read_number(option, text, *SHARES[name])
-    if name == "learning_rate":
+    if name in ("learning_rate", "label_noise"):
         return read_number(option, text, *LIMITS[name])
-    low, high = LIMITS[name]
+    low, high = {**LIMITS, "cleaning": (0, MOST_ROUNDS), "agreeing": AGREEING}[name]
     highest = {"epochs": MOST_EPOCHS, "seed": LARGEST_SEED}.get(name, int(high))
     return read_whole(option, text, int(low), highest)

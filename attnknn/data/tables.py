@@ -35,6 +35,7 @@ ADULT_COLUMNS = (
 )
 ADULT_NUMBERS = ("age", "fnlwgt", "education-num", "capital-gain", "capital-loss", "hours-per-week")
 INCOMES = ("<=50K", ">50K")
+LARGEST_IN_WINE = 1000  # no red wine has a measurement above 289, so a larger one has lost its decimal point
 
 
 @register_dataset(
@@ -58,7 +59,8 @@ INCOMES = ("<=50K", ">50K")
 def build_wine_red(description: DatasetDescription) -> Dataset:
     """Build the red wines: eleven measurements, and a grade from 3 to 8.
 
-    One row in seven repeats another; duplicates are on one side of the split.
+    One row in seven repeats another; duplicates are on one side of the split. There are copies of the file in
+    which numbers such as 1.00005 are written 100005; they are read as the original.
     """
     path = source_of(description).files[0]
     header, *rows = list(_read_rows(path, ";")) or [[]]
@@ -69,7 +71,33 @@ def build_wine_red(description: DatasetDescription) -> Dataset:
     numbers = np.array([[_number(path, cell) for cell in _cells(path, row, 12)] for row in rows]).reshape(-1, 12)
     grades, labels = np.unique(numbers[:, -1].astype(int), return_inverse=True)
     _check_size(path, description, len(rows), len(grades))
-    return make_dataset(description, numbers[:, :-1], labels, [str(grade) for grade in grades], header[:-1])
+    return make_dataset(
+        description, put_points_back(numbers[:, :-1]), labels, [str(grade) for grade in grades], header[:-1]
+    )
+
+
+def put_points_back(measured: np.ndarray) -> np.ndarray:
+    """Restore measurements of wine that lost their decimal point.
+
+    x' = x / 10^e,  e = round(log10(x / m)),  for x > 1000;  m = the median of its column
+
+    NOTE: some spreadsheets take the point of "1.00005" for one that parts thousands, and drop it. The 82 numbers
+    of such a copy of UCI's file, all of them alcohol, density or volatile acidity, become what they were.
+
+    Args:
+        measured: Shape (n, F), in the units of UCI's file; most numbers of a column must be intact.
+
+    Returns:
+        Of the same shape; numbers up to 1000 are as they came.
+
+    Example:
+        >>> put_points_back(np.array([[0.99], [100005.0], [0.98]])).tolist()
+        [[0.99], [1.00005], [0.98]]
+    """
+    restored, lost = measured.copy(), measured > LARGEST_IN_WINE
+    medians = np.broadcast_to(np.median(measured, axis=0), measured.shape)
+    restored[lost] /= 10 ** np.round(np.log10(measured[lost] / medians[lost]))
+    return restored
 
 
 @register_dataset(

@@ -9,13 +9,14 @@ import shlex
 from dataclasses import replace
 from typing import Any
 
-from attnknn.config import EmbedderConfig, TrainingConfig
+from attnknn.config import AttentionConfig, Cleaning, EmbedderConfig, LabelNoise, TrainingConfig
 from attnknn.data import Dataset, DatasetDescription, describe_datasets
 
 LARGE_IMAGE = 16  # pixels of the shorter side, from which on the network for larger images is worth its time
 FLIPPED = ("cifar10", "cifar100", "fashion_mnist")  # what means the same in a mirror
 LARGE = EmbedderConfig("fast_cnn", 128, 32, 8, 500, 1e-2, shift=2, first_side=16)
 TABLE = EmbedderConfig("mlp", dimension=16, width=64, epochs=100, batch_size=32, learning_rate=2e-3, dropout=0.2)
+LONG, VERY_LONG = 1_000, 10_000  # rows from which on a table is seen in fewer passes, and in larger batches
 
 SHARES = {"held_out": (0.1, 0.4), "dropout": (0.0, 0.7)}
 """Between what a share must lie."""
@@ -25,15 +26,28 @@ ALWAYS = ("--seed", "--epochs", "--k", "--heads")
 
 
 def default_config(dataset: Dataset | DatasetDescription, seed: int = 0) -> TrainingConfig:
-    """Choose an embedder and a schedule that suit tiny images, larger ones, or tables and points."""
+    """Choose an embedder and a schedule that suit tiny images, larger ones, or tables and points of any length."""
+    n_items, *shape = dataset.inputs.shape if isinstance(dataset, Dataset) else (dataset.n_items, *dataset.shape)
     if dataset.kind != "image":
-        return TrainingConfig(dataset.name, seed, embedder=TABLE)
-    shape = dataset.inputs.shape[1:] if isinstance(dataset, Dataset) else dataset.shape
+        return TrainingConfig(dataset.name, seed, embedder=_table(n_items), attention=_attention(n_items))
     if min(shape[:2]) < LARGE_IMAGE and len(shape) == 2:
         return TrainingConfig(dataset.name, seed)
     width, epochs = (48, 10) if len(shape) == 3 else (32, 8)
     embedder = replace(LARGE, width=width, epochs=epochs, flip=dataset.name in FLIPPED)
     return TrainingConfig(dataset.name, seed, held_out=0.1, embedder=embedder)
+
+
+def _table(n_items: int) -> EmbedderConfig:
+    if n_items < LONG:
+        return TABLE
+    return replace(TABLE, epochs=30) if n_items < VERY_LONG else replace(TABLE, epochs=20, batch_size=256)
+
+
+def _attention(n_items: int) -> AttentionConfig:
+    """Ask more neighbors where there are many; of noise, many held-out items need one draw of a kind each."""
+    if n_items < LONG:
+        return AttentionConfig()
+    return AttentionConfig(k=32, draws=3 if n_items < VERY_LONG else 1)
 
 
 def command_line(config: TrainingConfig, name: str) -> str:
@@ -60,6 +74,7 @@ def command_line(config: TrainingConfig, name: str) -> str:
 def _options(config: TrainingConfig, name: str) -> dict[str, Any]:
     """Lay out a configuration as the options of the terminal's `train`."""
     embedder, attention = config.embedder, config.attention
+    noise, cleaning = config.label_noise or LabelNoise(), config.cleaning or Cleaning()
     return {
         "--name": name,
         "--seed": config.seed,
@@ -72,4 +87,10 @@ def _options(config: TrainingConfig, name: str) -> dict[str, Any]:
         "--batch-size": embedder.batch_size,
         "--learning-rate": embedder.learning_rate,
         "--dropout": embedder.dropout,
+        "--label-noise": noise.rate,
+        "--noise-kind": noise.kind,
+        "--noise-seed": noise.seed,
+        "--cleaning": config.n_trainings - 1,
+        "--cleaning-rule": cleaning.rule,
+        "--agreeing": cleaning.agreeing,
     }

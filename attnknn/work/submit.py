@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from attnknn.bundle import POOL
 from attnknn.checkpoints import NAME, checkpoint_names, open_checkpoint, root_from_environment
-from attnknn.config import LabelNoise, TrainingConfig
+from attnknn.config import LabelNoise, NoiseKind, TrainingConfig
 from attnknn.data import dataset_names, describe_dataset
 from attnknn.errors import SettingError, UnknownDataset
 from attnknn.jobs import Job, JobSettings, JobStore
@@ -32,7 +32,12 @@ LIMITS: dict[str, tuple[float, float]] = {
     "learning_rate": (1e-5, 0.5),
     "k": (1, POOL),
     "seed": (0, 2**32 - 1),
+    "label_noise": (0.0, 0.9),
+    "noise_seed": (0, 2**32 - 1),
 }
+TRAINED_NOISES: tuple[NoiseKind, ...] = ("symmetric", "pair")
+"""Kinds of label noise that need no matrix."""
+
 MOST_LEVELS = 2000  # of a sweep
 SWEEP_KS = (5, 16, 50)
 SWEEP_NOISES = (
@@ -147,11 +152,15 @@ def check_bounds(config: TrainingConfig) -> None:
 
     Raises:
         UnknownDataset: No dataset of that name is registered.
-        SettingError: A number is outside its bounds.
+        SettingError: A number is outside its bounds, or the label noise of a kind that needs more than a rate.
     """
     if config.dataset not in dataset_names():
         raise UnknownDataset(config.dataset, dataset_names())
+    noise = config.label_noise or LabelNoise()
+    if noise.kind not in TRAINED_NOISES:
+        raise SettingError("noise kind", noise.kind, f"one of {', '.join(TRAINED_NOISES)}", "Choose one of these.")
     values = {**vars(config.embedder), "k": config.attention.k, "seed": config.seed}
+    values |= {"label_noise": noise.rate, "noise_seed": noise.seed}
     for setting in LIMITS:
         _check_bound(setting, values[setting])
 

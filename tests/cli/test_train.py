@@ -8,12 +8,14 @@ import shlex
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 
 import pytest
 
 from attnknn.checkpoints import open_checkpoint
 from attnknn.classifier import load
-from attnknn.cli.train import open_draft
+from attnknn.cli.train import how_to_go_on, open_draft
+from attnknn.config import Cleaning, LabelNoise
 from attnknn.errors import CheckpointError
 from attnknn.models.attention import HEADS
 
@@ -80,6 +82,21 @@ def test_every_choice_of_an_embedder_is_trained_and_said_again_in_the_command(ru
     assert shlex.split(card["command"])[3:] == ["train", "iris", "--seed", "0", *QUICK, *chosen]
 
 
+def test_wrong_labels_and_their_cleaning_are_asked_for_told_and_said_again_in_the_command(run, tmp_path):
+    chosen = ["--label-noise", "0.3", "--noise-kind", "pair", "--noise-seed", "2"]
+    chosen += ["--cleaning", "1", "--cleaning-rule", "drop"]
+    result = run("train", "iris", *QUICK, *chosen, root=tmp_path)
+    card = open_checkpoint("iris", tmp_path).card
+    assert load("iris", tmp_path).config.label_noise == LabelNoise("pair", 0.3, 2)
+    assert load("iris", tmp_path).config.cleaning == Cleaning(1, "drop")
+    assert shlex.split(card["command"])[3:] == ["train", "iris", "--seed", "0", *QUICK, *chosen]
+    (said,) = card["cleaning"]
+    assert "Trained with 30 % pair label noise, held-out items too" in result.stdout
+    told = f"Cleaning 1: {said['kept']} kept, 0 relabeled, {said['dropped']} dropped; labels right: "
+    assert told + f"{said['purity_before']:.1%} → {said['purity']:.1%}\n" in result.stdout
+    assert "round 1" in result.stderr
+
+
 def test_an_existing_checkpoint_is_kept_without_force_and_replaced_with_it(run, own_root):
     before = (own_root / "iris" / "card.json").read_bytes()
     refused = run("train", "iris", *QUICK, code=2, root=own_root)
@@ -111,6 +128,13 @@ def test_an_existing_checkpoint_is_kept_without_force_and_replaced_with_it(run, 
         (["iris", "--learning-rate", "nan"], "--learning-rate must be a number between 1e-05 and 0.5. It was nan."),
         (["iris", "--width", "2"], "--width must be a whole number between 4 and 512. It was 2."),
         (["iris", "--batch-size", "32.5"], "--batch-size must be a whole number between 4 and 4096. It was 32.5."),
+        (["iris", "--label-noise", "1.5"], "--label-noise must be a number between 0 and 0.9. It was 1.5."),
+        (["iris", "--noise-kind", "pair"], "--noise-kind must be given together with --label-noise. It was pair."),
+        (["iris", "--label-noise", "0.2", "--noise-kind", "matrix"], "must be one of symmetric, pair. It was matrix."),
+        (["iris", "--cleaning", "3"], "--cleaning must be a whole number between 0 and 2. It was 3."),
+        (["iris", "--cleaning", "0", "--agreeing", "15"], "--agreeing must be given together with --cleaning."),
+        (["iris", "--cleaning", "1", "--agreeing", "10"], "--agreeing must be a whole number between 11 and 20."),
+        (["iris", "--cleaning", "1", "--cleaning-rule", "burn"], "must be one of drop, relabel. It was burn."),
         (["iris", "--dimension", "0"], "--dimension must be a whole number between 2 and 512. It was 0."),
     ],
 )
@@ -172,6 +196,24 @@ def test_the_same_command_goes_on_and_ends_with_the_same_weights(tmp_path, run_j
     whole = run_json("train", *arguments, root=tmp_path / "whole")["card"]
     assert again["files"]["weights.safetensors"] == whole["files"]["weights.safetensors"]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["iris", "whole"]
+
+
+def test_a_run_that_cleans_goes_on_too_and_ends_with_the_same_weights(tmp_path, run_json):
+    arguments = ["iris", "--epochs", "60", *QUICK[2:], "--label-noise", "0.4", "--cleaning", "1"]
+    assert interrupt(tmp_path, *arguments)[0] == 130
+    again = run_json("train", *arguments, root=tmp_path)["card"]
+    whole = run_json("train", *arguments, root=tmp_path / "whole")["card"]
+    assert again["files"]["weights.safetensors"] == whole["files"]["weights.safetensors"]
+    assert again["cleaning"] == whole["cleaning"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["iris", "whole"]
+
+
+def test_a_draft_in_which_nothing_was_trained_is_put_away(tmp_path, iris):
+    with suppress(KeyboardInterrupt), open_draft(iris.config, tmp_path) as draft:
+        (draft / "round-1").mkdir()
+        assert how_to_go_on(draft).startswith("Nothing was trained yet")
+        raise KeyboardInterrupt
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_one_run_is_trained_by_one_process_at_a_time(tmp_path, iris):

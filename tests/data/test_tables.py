@@ -47,6 +47,25 @@ def test_equal_wines_are_on_one_side(uci):
     assert (wines.splits[:6] == wines.splits[6:]).all()
 
 
+def test_a_copy_that_lost_its_decimal_points_is_read_as_the_original(uci):
+    usual = [f"{i}.5;0.5;0.3;2;0.1;15;46;0.99{i};3.3;0.6;{9 + i / 4};{3 + i % 6}\n" for i in range(10)]
+    odd = [
+        "1;1.035;0.3;2;0.1;15;46;1.001;3.3;0.6;9.23333333333333;5\n",
+        "2;1.185;0.3;2;0.1;15;46;1.00369;3.3;0.6;13.5666666666667;6\n",
+    ]
+    original, damaged = WINE + "".join(usual + odd), WINE + "".join(usual + odd)
+    for number in ("1.035", "1.185", "1.001", "1.00369", "9.23333333333333", "13.5666666666667"):
+        damaged = damaged.replace(number, number.replace(".", ""))
+    hashes = []
+    for text in (original, damaged):
+        (uci / "winequality-red.csv").write_text(text, encoding="utf-8")
+        load_dataset.cache_clear()
+        hashes.append(load_dataset("wine_red").hash)
+    assert original != damaged
+    assert hashes[0] == hashes[1]
+    assert load_dataset("wine_red").inputs[11, [1, 7, 10]].tolist() == [1.185, 1.00369, 13.5666666666667]
+
+
 def test_people_keep_the_official_split_and_their_incomes(uci):
     adult = load_dataset("adult")
     assert adult.ids.tolist() == ["adult/train/0", "adult/train/1", "adult/test/0", "adult/test/1"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 from dataclasses import replace
 
@@ -9,9 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from attnknn.checkpoints import open_checkpoint
 from attnknn.cli import train_options
-from attnknn.config import AttentionConfig, TrainingConfig
-from attnknn.data import describe_datasets
+from attnknn.config import TrainingConfig
+from attnknn.data import describe_datasets, load_dataset
 from attnknn.models.attention import HEADS
 from attnknn.training.defaults import SHARES, command_line, default_config
 
@@ -39,7 +41,7 @@ def configs(draw: st.DrawFn) -> TrainingConfig:
         dropout=draw(st.floats(*SHARES["dropout"])),
     )
     heads = draw(st.lists(st.sampled_from(sorted(HEADS)), min_size=1, unique=True))
-    attention = AttentionConfig(tuple(heads), k=draw(st.integers(1, 64)))
+    attention = replace(usual.attention, heads=tuple(heads), k=draw(st.integers(1, 64)))
     held_out = draw(st.floats(*SHARES["held_out"]))
     return replace(usual, held_out=held_out, embedder=embedder, attention=attention)
 
@@ -53,3 +55,24 @@ def test_a_command_is_read_back_as_what_was_chosen(config, name):
 def test_a_command_says_no_more_than_is_needed(one):
     command = command_line(default_config(one), one.name)
     assert [word for word in command.split() if word.startswith("--")] == ["--seed", "--epochs", "--k", "--heads"]
+
+
+@pytest.mark.parametrize("name", ["iris", "breast_cancer"])
+def test_short_tables_get_what_the_shipped_checkpoints_were_trained_with(name):
+    shipped = TrainingConfig.from_dict(open_checkpoint(name).card["config"])
+    assert default_config(load_dataset(name), shipped.seed) == default_config(KNOWN[name], shipped.seed) == shipped
+
+
+@given(n_items=st.integers(20, 200_000))
+def test_a_table_of_any_length_trains_in_some_thousands_of_steps(n_items):
+    config = default_config(replace(KNOWN["adult"], n_items=n_items))
+    steps = config.embedder.epochs * math.ceil((1 - config.held_out) * n_items / config.embedder.batch_size)
+    assert steps <= 13_000
+    assert config.attention.k <= max(16, n_items / 30)
+
+
+def test_the_census_is_asked_more_neighbors_and_fewer_draws_of_noise_than_a_short_table():
+    short, long = default_config(KNOWN["breast_cancer"]), default_config(KNOWN["adult"])
+    assert long.attention.k > short.attention.k
+    assert long.attention.draws < short.attention.draws
+    assert long.embedder.batch_size > short.embedder.batch_size

@@ -10,7 +10,7 @@ from typing import Any
 
 import streamlit as st
 
-from attnknn.config import AttentionConfig, EmbedderConfig, TrainingConfig
+from attnknn.config import CLEANING_RULES, AttentionConfig, Cleaning, EmbedderConfig, LabelNoise, TrainingConfig
 from attnknn.data import DatasetDescription, dataset_names, describe_dataset, describe_datasets
 from attnknn.errors import SettingError
 from attnknn.models.attention import HEADS
@@ -20,12 +20,15 @@ from attnknn.ui.display import explained, literal, notice
 from attnknn.ui.training import bring, table
 from attnknn.ui.training.estimate import Amount, Estimate, Timing, estimate, n_trained, time_run, weigh
 from attnknn.ui.training.starting import new_name, start
-from attnknn.work.submit import LIMITS
+from attnknn.work.submit import LIMITS, TRAINED_NOISES
 
 BUDGETS = {"quick": 0.25, "usual": 1.0, "thorough": 3.0}
 """Names of budgets, and how many times the usual epochs each has."""
 
 TITLES = {"cnn": "network for tiny images", "fast_cnn": "network for small images", "mlp": "small network for rows"}
+CLEANINGS = ("never", "once", "twice")
+"""How often labels are cleaned; the place of a word is its number."""
+
 TIMED = 8  # finished runs that an estimate rests on, at most
 
 
@@ -65,7 +68,8 @@ def choose() -> Choice:
     )
     embedder = _choose_embedder(replace(usual.embedder, epochs=epochs))
     attention = AttentionConfig(heads=tuple(heads), k=int(k))
-    config = TrainingConfig(description.name, int(seed), held_out / 100, embedder, attention)
+    noise, cleaning = _choose_labels()
+    config = TrainingConfig(description.name, int(seed), held_out / 100, embedder, attention, noise, cleaning)
     name = st.text_input(
         "Name of the checkpoint",
         key="name",
@@ -157,6 +161,23 @@ def _choose_dropout(usual: EmbedderConfig) -> float:
     return st.slider("Dropout", *SHARES["dropout"], usual.dropout, 0.05, key=key, help=why)
 
 
+def _choose_labels() -> tuple[LabelNoise | None, Cleaning | None]:
+    """Offer to make training labels wrong, and to clean them by their neighbors."""
+    with st.expander("Labels: noise and cleaning", icon=":material/label:", key="labels"):
+        left, right = st.columns(2)
+        most = round(100 * LIMITS["label_noise"][1])
+        why = "Share of all training labels that are replaced before anything sees them. Test keeps its own."
+        percent = left.number_input("Wrong labels, %", 0, most, 0, 5, key="wrong_labels", help=why)
+        why = "symmetric: any other class, equally likely. pair: always the next class."
+        kind = right.selectbox("Kind of noise", TRAINED_NOISES, disabled=not percent, key="noise_kind", help=why)
+        why = "Each time an embedder is trained only to find labels that their neighbors contradict."
+        rounds = CLEANINGS.index(left.selectbox("Clean the labels", CLEANINGS, key="cleaning", help=why))
+        why = "drop: outvoted items are left out. relabel: where 12 of 20 neighbors agree, their label is taken."
+        rules = CLEANING_RULES[::-1]
+        rule = right.selectbox("Outvoted labels", rules, disabled=not rounds, key="cleaning_rule", help=why)
+    return LabelNoise(kind, percent / 100) if percent else None, Cleaning(rounds, rule) if rounds else None
+
+
 def _expect(choice: Choice) -> Estimate:
     done = [job for job in table.all_jobs() if job.state == "done" and job.kind == "train"]
     timings = [timing for job in done[: 4 * TIMED] if (timing := _time(job.id)) is not None]
@@ -174,4 +195,5 @@ def _time(job_id: str) -> Timing | None:
 
 
 def _weigh(description: DatasetDescription, config: TrainingConfig) -> Amount:
-    return weigh(config, n_trained(description, config), prod(description.shape[:2]))
+    whole = replace(config, embedder=replace(config.embedder, epochs=config.n_epochs))
+    return weigh(whole, n_trained(description, config), prod(description.shape[:2]))
