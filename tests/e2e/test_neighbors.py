@@ -180,6 +180,11 @@ def test_a_link_cannot_put_anything_on_the_page(page):
     assert alerts.locator("a, img").count() == 0
 
 
+def read_rounded(document: str) -> object:
+    """Read JSON without the last digits, in which sums on one core and on several differ."""
+    return json.loads(document, parse_float=lambda number: round(float(number), 9))
+
+
 def test_the_numbers_can_be_taken_away(page):
     visit(page, f"/{VIEW}")
     prediction = load("digits").predict_items(["digits/test/25"], **SETTING)
@@ -191,10 +196,10 @@ def test_the_numbers_can_be_taken_away(page):
         files[download.value.suggested_filename] = download.value.path().read_text(encoding="utf-8")
     assert list(files) == ["digits-test-25-neighbors.csv", "digits-test-25-votes.csv", "digits-test-25.json"]
     neighbors, votes, document = files.values()
-    expected = pd.read_csv(io.StringIO(prediction.neighbors_frame().to_csv(index=False)))
-    pd.testing.assert_frame_equal(pd.read_csv(io.StringIO(neighbors)), expected)
-    assert votes == prediction.votes_frame().to_csv(index=False)
-    assert json.loads(document) == json.loads(json.dumps(prediction.to_dict()))
+    for text, frame in ((neighbors, prediction.neighbors_frame()), (votes, prediction.votes_frame())):
+        expected = pd.read_csv(io.StringIO(frame.to_csv(index=False)))
+        pd.testing.assert_frame_equal(pd.read_csv(io.StringIO(text)), expected, rtol=1e-9)
+    assert read_rounded(document) == read_rounded(json.dumps(prediction.to_dict()))
 
 
 @pytest.mark.parametrize(("name", "scheme"), [("digits", "light"), ("breast_cancer", "dark")])
