@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attnknn.bank.entries import Entries
-from attnknn.bank.exact import check_entries, require_all, search_table
+from attnknn.bank.exact import require_all, search_prepared, search_table
 from attnknn.bank.neighbors import Neighbors
 from attnknn.bank.ranking import Exclusions
 from attnknn.bundle import POOL, Bundle, Queries
@@ -19,13 +19,6 @@ from attnknn.errors import UnknownItem
 def pool_size(entries: Entries, k: int) -> int:
     """Say how many nearest entries are looked for where k vote."""
     return min(max(POOL, k), len(entries))
-
-
-def search(entries: Entries, keys: NDArray[np.floating], k: int) -> Neighbors:
-    """Find the k nearest entries of unit embeddings by comparing them with all."""
-    check_entries(k, entries.table)
-    units = entries.table.unit_queries(keys)
-    return search_table(entries.table, units, k, Exclusions.build(entries.table, len(units)))
 
 
 def ask_all(bundle: Bundle, k: int) -> Queries:
@@ -70,7 +63,7 @@ def ask_guests(
 def _reach(bundle: Bundle, queries: Queries, k: int) -> Queries:
     if k <= queries.pool.k:
         return queries
-    return replace(queries, pool=search(bundle.entries, queries.keys, k))
+    return replace(queries, pool=search_prepared(bundle.entries.table, queries.keys, k))
 
 
 def _ask_entries(bundle: Bundle, rows: NDArray[np.intp], k: int) -> Queries:

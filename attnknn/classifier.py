@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from attnknn.asking import ask_all, ask_guests, ask_items, pool_size, search
+from attnknn.asking import ask_all, ask_guests, ask_items, pool_size
 from attnknn.ballot import FittedVotes, cast_over_draws, cast_votes
 from attnknn.bank.entries import Entries, Observation, observe
+from attnknn.bank.exact import search_prepared
 from attnknn.bank.memory import MemoryBank
 from attnknn.bundle import Bundle, Queries, open_bundle
 from attnknn.checkpoints import ROOT, Checkpoint, save_checkpoint
@@ -165,7 +166,8 @@ class AttnKNN:
             SettingError: k is not between 1 and the number of entries.
         """
         k = self._checked_k(k)
-        return ask_guests(keys, logits, search(self.entries, keys, pool_size(self.entries, k)), ids)
+        pool = search_prepared(self.entries.table, keys, pool_size(self.entries, k))
+        return ask_guests(keys, logits, pool, ids)
 
     def predict_items(
         self,

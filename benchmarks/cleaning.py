@@ -16,7 +16,7 @@ import argparse
 import shutil
 import tempfile
 from collections.abc import Iterator
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,7 @@ from attnknn.training.embedder import blind, train_embedder
 from attnknn.training.parts import part
 from attnknn.training.run import assemble, fit, working_threads
 from attnknn.votes import COMPARED, TITLES
+from benchmarks.gaps import write_gap
 
 RIVAL = "stopped early"
 AS_IT_IS = AttentionConfig(rates=(0.0,), pair_rates=())
@@ -50,9 +51,7 @@ def limit(dataset: Dataset, items: int | None, seed: int) -> Dataset:
     is_taken = split_by_group(dataset.labels[train], dataset.groups[train], items / len(train), seed)
     rows = np.sort(np.concatenate([train[is_taken], dataset.where("test")]))
     arrays = ("inputs", "labels", "ids", "splits", "groups")
-    return replace(
-        dataset, **{one.name: getattr(dataset, one.name)[rows] for one in fields(dataset) if one.name in arrays}
-    )
+    return replace(dataset, **{name: getattr(dataset, name)[rows] for name in arrays})
 
 
 def ways(dataset: Dataset, config: TrainingConfig, folder: Path, smoothing: float) -> Iterator[tuple[str, AttnKNN]]:
@@ -102,11 +101,10 @@ def cells_of(classifier: AttnKNN, dataset: Dataset) -> tuple[dict[str, np.ndarra
 
 
 def difference(ours: Hits, theirs: Hits, vote: str) -> str:
-    """Render a paired difference in points; an interval that holds zero is said to be no difference."""
+    """Write a paired difference in points."""
     a, b = np.stack(ours[vote]), np.stack(theirs[vote])
     low, high = (100 * end for end in paired_interval(a, b))
-    verdict = " no difference" if low <= 0 <= high else ""
-    return f"{100 * (a.mean() - b.mean()):+.2f} [{low:+.2f}, {high:+.2f}]{verdict}"
+    return write_gap(100 * (a.mean() - b.mean()), (low, high))
 
 
 def tables(found: dict[str, list[tuple[dict[str, np.ndarray], tuple[int, float]]]], title: str) -> list[str]:

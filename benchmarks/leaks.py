@@ -40,6 +40,7 @@ from attnknn.training.attention import fit_attention, noise_draws
 from attnknn.training.embedder import train_embedder
 from attnknn.training.run import held_out_queries, working_threads
 from attnknn.votes import distance_weights, uniform_weights
+from benchmarks.gaps import write_gap
 
 SEEDS = (0, 1, 2, 3, 4)
 RATES = (0.0, 0.4, 0.6)
@@ -128,12 +129,11 @@ class Bench:
 
 
 def difference(value: float, interval: tuple[float, float], decimals: int) -> str:
-    """Render one paired difference; an interval that holds zero is said to be no difference."""
+    """Write one paired difference; "below" where it is one, and its whole interval too small to be seen."""
     low, high = interval
-    told = " no difference" if low <= 0 <= high else ""
-    if not told and max(-low, high) < (smallest := 10.0**-decimals):
+    if not low <= 0 <= high and max(-low, high) < (smallest := 10.0**-decimals):
         return f"below {smallest}"
-    return f"{value:+.{decimals}f} [{low:+.{decimals}f}, {high:+.{decimals}f}]{told}"
+    return write_gap(value, interval, decimals)
 
 
 def points(ours: NDArray[np.float64], theirs: NDArray[np.float64]) -> str:

@@ -35,6 +35,7 @@ from attnknn.training.defaults import default_config
 from attnknn.training.parts import Parts, part
 from attnknn.training.run import fit, working_threads
 from attnknn.votes import TITLES
+from benchmarks.gaps import write_gap
 from benchmarks.heads import cross_fitted_loss
 from benchmarks.rivals import TUNED, Floats, K, ask_rivals
 
@@ -142,7 +143,7 @@ def losses(p: Floats, labels: NDArray[np.int64]) -> Floats:
     return -np.log(p[np.arange(len(p)), labels])
 
 
-def paired(a: Floats, b: Floats, groups: NDArray[np.int64]) -> tuple[float, float, float]:
+def paired(a: Floats, b: Floats, groups: NDArray[np.int64]) -> tuple[float, tuple[float, float]]:
     """Mean of a − b with its 95 % interval, for other seeds and for other items, equal ones drawn together.
 
     mean = Σ_sg r_s c_g Σ_(i in g) (a − b)[s, i] / Σ_sg r_s c_g n[s, g],  r and c: how often each was drawn
@@ -160,13 +161,7 @@ def paired(a: Floats, b: Floats, groups: NDArray[np.int64]) -> tuple[float, floa
     for draw in range(RESAMPLES):
         seeds, items = (np.bincount(rng.integers(0, n, n), minlength=n) for n in (n_seeds, n_groups))
         means[draw] = (seeds @ gaps @ items) / (seeds @ counts @ items)
-    return float(gaps.sum() / counts.sum()), *band(means, 0.95)
-
-
-def write_gap(found: tuple[float, float, float], digits: int) -> str:
-    """Write a difference with its interval; one that holds zero is no difference."""
-    gap, low, high = (f"{number:+.{digits}f}" for number in found)
-    return f"{gap} [{low}, {high}]" + (" no difference" if found[1] <= 0 <= found[2] else "")
+    return float(gaps.sum() / counts.sum()), band(means, 0.95)
 
 
 def write_mean(values: Sequence[float] | Floats, digits: int) -> str:
@@ -192,7 +187,7 @@ def write_methods(outcomes: Sequence[Outcome], dataset: Dataset, right: Table, s
             cells[-1] = write_mean(areas, 4)
         for table, rival, digits in ((right, top, 2), (surprise, calm, 4)):
             found = paired(table[method], table[rival], dataset.groups)
-            cells.append("–" if method == rival else write_gap(found, digits))
+            cells.append("–" if method == rival else write_gap(*found, digits))
         lines.append(f"| {method} | {' | '.join(cells)} |")
     return lines
 
@@ -202,7 +197,7 @@ def write_pairs(dataset: Dataset, right: Table, surprise: Table) -> list[str]:
     lines = ["| difference | accuracy, points | NLL, nats |", "|---|---|---|"]
     for a, b in PAIRS:
         points, nats = (paired(table[a], table[b], dataset.groups) for table in (right, surprise))
-        lines.append(f"| {a} − {b} | {write_gap(points, 2)} | {write_gap(nats, 4)} |")
+        lines.append(f"| {a} − {b} | {write_gap(*points)} | {write_gap(*nats, 4)} |")
     return lines
 
 
@@ -234,7 +229,7 @@ def write_duplicates(dataset: Dataset, together: Table, apart: Table) -> list[st
         lines.append(f"| {method} | {' | '.join(cells)} |")
     raw = (f"kNN, 1/d, k = {K}", f"kNN, uniform, k = {K}")
     for a, b in (("distance", "uniform"), ("attention", "uniform"), raw):
-        gaps = (write_gap(paired(table[a], table[b], dataset.groups), 2) for table in (apart, together))
+        gaps = (write_gap(*paired(table[a], table[b], dataset.groups)) for table in (apart, together))
         lines.append(f"| {a} − {b} | {' | '.join(gaps)} |")
     return lines
 

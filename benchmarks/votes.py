@@ -17,6 +17,7 @@ from attnknn.evaluation.protocol import compare
 from attnknn.intervals import paired_interval
 from attnknn.models.attention import HEADS, head_disagreement
 from attnknn.votes import COMPARED, TITLES
+from benchmarks.gaps import write_gap
 
 SEEDS = (0, 1, 2, 3, 4)
 LEVELS = (
@@ -60,15 +61,14 @@ def differences_table(classifier: AttnKNN, k: int) -> list[str]:
 
 
 def _difference(found: dict[str, dict[str, np.ndarray]], ours: str, theirs: str | None) -> str:
-    """Render one paired difference; an interval that holds zero is said to be no difference."""
+    """Write one paired difference in points; `theirs` None is the best of the other votes."""
     named = theirs is not None
     if theirs is None:
         others = [*RIVALS, "attention_averages" if ours == "attention" else "attention"]
         theirs = max(others, key=lambda vote: found[vote]["hits"].mean())
     gap = 100 * (found[ours]["hits"].mean() - found[theirs]["hits"].mean())
     low, high = (100 * end for end in paired_interval(found[ours]["hits"], found[theirs]["hits"]))
-    verdict = " no difference" if low <= 0 <= high else ""
-    return f"{gap:+.2f} [{low:+.2f}, {high:+.2f}]{verdict}" + ("" if named else f" ({TITLES[theirs]})")
+    return write_gap(gap, (low, high)) + ("" if named else f" ({TITLES[theirs]})")
 
 
 def heads_table(classifier: AttnKNN, k: int) -> list[str]:

@@ -51,7 +51,17 @@ def search_exact(
     """
     if exclude_groups is not None and groups is None:
         raise ValueError("exclude_groups needs the groups of the entries, however: groups=None")
-    table = EntryTable.build(keys, ids, groups)
+    return search_prepared(EntryTable.build(keys, ids, groups), queries, k, exclude_ids, exclude_groups)
+
+
+def search_prepared(
+    table: EntryTable,
+    queries: np.ndarray,
+    k: int,
+    exclude_ids: Sequence[str | None] | np.ndarray | None = None,
+    exclude_groups: Sequence[int] | np.ndarray | None = None,
+) -> Neighbors:
+    """Do what `search_exact` does, on a table that was built before."""
     units = table.unit_queries(queries)
     check_entries(k, table)
     excluded = Exclusions.build(table, len(units), exclude_ids, exclude_groups)

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from safetensors import safe_open
 from safetensors.torch import save_file
 
-from attnknn.arrays import tally
+from attnknn.arrays import pick, tally
 from attnknn.bank.exact import search_exact
 from attnknn.bank.memory import MemoryBank
 from attnknn.config import Cleaning, TrainingConfig
@@ -195,7 +195,7 @@ def judge_labels(
     near = neighborhoods[:, :JUDGES]
     speaks = (near >= 0) & (said[near] >= 0)
     votes = tally(speaks.astype(np.float64), np.where(speaks, said[near], 0), n_classes)
-    most, own = votes.max(axis=1), votes[np.arange(len(labels)), labels]
+    most, own = votes.max(axis=1), pick(votes, labels[:, None])[:, 0]
     outvoted = votes.argmax(axis=1)
     if cleaning.rule == "drop":
         outvoted[:] = DROPPED
