@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 NoiseKind = Literal["symmetric", "pair", "matrix"]
 SMALLEST_IMAGE = 10
-"""Pixels along a side of what a `fast_cnn` can still pool three times."""
+"""Pixels along a side of what a `fast_cnn` can still halve three times."""
 
 NOISE_KINDS: tuple[NoiseKind, ...] = ("symmetric", "pair", "matrix")
 

@@ -1,9 +1,10 @@
 """A network for small images that two CPU cores can train, in the manner of the CIFAR-10 speed runs.
 
-    whitened patches (fixed, ±) → 3 × [convolution, pool, norm, GELU, convolution, norm, GELU] → global max → D
+    whitened patches, every second place (fixed, ±) → 5 × [convolution, pool twice in all, norm, GELU] → global max → D
 
 What makes few epochs enough: inputs whose patches are decorrelated from the first step on, convolutions that
 start as the identity, normalization without a scale, pooling before normalization, and small pictures first.
+What makes an epoch cheap: nothing is convolved at full size, and each layer costs about as much as the next.
 
 References:
     Page (2018), How to train your ResNet, https://myrtle.ai/learn/how-to-train-your-resnet/
@@ -24,64 +25,66 @@ FADING = 0.3  # weight of the newest batch in the running statistics; a few epoc
 FLATTEST = 5e-4  # added to the variances of patches, so that directions without content are not blown up
 SIDE_STEP = 4  # sides of shrunken pictures are multiples of it
 GROWING = 0.6  # share of the epochs after which pictures have their own size
+PATCH, STRIDE = 4, 2  # sides of a patch, and from one to the next, in pixels
+DIRECTIONS = 24  # of patches, at most: those that vary most
+LAYERS = ((1, True), (2, False), (2, True), (4, False), (4, False))  # widths of convolutions; is it pooled after?
 
 
 class Whitening(nn.Module):
     """A first layer that decorrelates patches: eigenvectors of their covariance, each with both signs.
 
-    filter_i = ± v_i / sqrt(λ_i + ε)
+    filter_i = ± v_i / sqrt(λ_i + ε),  the largest λ first
 
     Args:
         channels: Of an image: 1 or 3.
-        side: Of a patch, in pixels.
     """
 
     filters: Tensor
 
-    def __init__(self, channels: int, side: int) -> None:
+    def __init__(self, channels: int) -> None:
         super().__init__()
-        directions = channels * side * side
-        self.register_buffer("filters", torch.zeros(2 * directions, channels, side, side))
+        directions = min(DIRECTIONS, channels * PATCH**2)
+        self.register_buffer("filters", torch.zeros(2 * directions, channels, PATCH, PATCH))
         self.bias = nn.Parameter(torch.zeros(2 * directions))
 
     @torch.no_grad()
     def learn(self, images: Tensor) -> None:
         """Take the covariance of all patches of some scaled images, shape (B, channels, H, W)."""
-        patches = F.unfold(images, self.filters.shape[-1]).transpose(1, 2).flatten(0, 1).double()
+        patches = F.unfold(images, PATCH).transpose(1, 2).flatten(0, 1).double()
         patches = patches - patches.mean(dim=0)
         variances, directions = torch.linalg.eigh(patches.T @ patches / len(patches))
-        whitened = (directions / (variances + FLATTEST).sqrt()).T.flip(0)
+        whitened = (directions / (variances + FLATTEST).sqrt()).T.flip(0)[: len(self.bias) // 2]
         self.filters.copy_(torch.cat([whitened, -whitened]).reshape(self.filters.shape))
 
     def forward(self, images: Tensor) -> Tensor:
-        """Whiten every patch: shape (B, 2·directions, H − side + 1, W − side + 1)."""
-        return F.conv2d(images, self.filters, self.bias)
+        """Whiten every second patch, of images mirrored at their border: shape (B, 2·directions, H // 2, W // 2)."""
+        return F.conv2d(F.pad(images, (1, 1, 1, 1), mode="reflect"), self.filters, self.bias, STRIDE)
 
 
 class ImageNetwork(nn.Module):
     """Scaled images of shape (B, H, W) or (B, H, W, 3) → vectors of length D.
 
     Args:
-        config: `width` channels in the first block, four times as many in the second and third.
+        config: `width` channels in the first convolution, twice and four times as many in the others.
         input_shape: (height, width) or (height, width, 3); sides of at least `SMALLEST_IMAGE` pixels.
 
     Raises:
-        ValueError: If images of that shape cannot be pooled three times.
+        ValueError: If images of that shape cannot be halved three times.
     """
 
     def __init__(self, config: EmbedderConfig, input_shape: tuple[int, ...]) -> None:
         super().__init__()
         if len(input_shape) < 2 or input_shape[2:] not in ((), (3,)) or min(input_shape[:2]) < SMALLEST_IMAGE:
-            raise ValueError(f"images must be gray or RGB, and pooled three times, however: input_shape={input_shape}")
-        channels, patch = (3, 2) if input_shape[2:] else (1, 3)
-        self.whitening = Whitening(channels, patch)
-        widths = (2 * channels * patch**2, config.width, 4 * config.width, 4 * config.width)
-        self.blocks = nn.Sequential(nn.GELU(), *(block(a, b) for a, b in pairwise(widths)))
+            raise ValueError(f"images must be gray or RGB, and halved three times, however: input_shape={input_shape}")
+        self.whitening = Whitening(3 if input_shape[2:] else 1)
+        widths = (len(self.whitening.bias), *(times * config.width for times, _ in LAYERS))
+        layers = (layer(a, b, pooled) for (a, b), (_, pooled) in zip(pairwise(widths), LAYERS, strict=True))
+        self.layers = nn.Sequential(nn.GELU(), *layers)
         self.projection = nn.Linear(widths[-1], config.dimension, bias=False)
 
     def forward(self, scaled: Tensor) -> Tensor:
         """Map images to vectors, not yet of length one."""
-        features = self.blocks(self.whitening(channels_first(scaled)))
+        features = self.layers(self.whitening(channels_first(scaled)))
         return self.projection(features.amax(dim=(2, 3)))
 
     def learn_whitening(self, scaled: Tensor) -> None:
@@ -89,17 +92,10 @@ class ImageNetwork(nn.Module):
         self.whitening.learn(channels_first(scaled))
 
 
-def block(before: int, after: int) -> nn.Sequential:
-    """Build two convolutions with one pooling between them."""
-    return nn.Sequential(
-        identity_convolution(before, after),
-        nn.MaxPool2d(2),
-        scaleless_norm(after),
-        nn.GELU(),
-        identity_convolution(after, after),
-        scaleless_norm(after),
-        nn.GELU(),
-    )
+def layer(before: int, after: int, is_pooled: bool) -> nn.Sequential:
+    """Build one convolution, with or without pooling, and what follows each."""
+    pooling = nn.MaxPool2d(2) if is_pooled else nn.Identity()
+    return nn.Sequential(identity_convolution(before, after), pooling, scaleless_norm(after), nn.GELU())
 
 
 def identity_convolution(before: int, after: int) -> nn.Conv2d:

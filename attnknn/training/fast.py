@@ -23,11 +23,11 @@ from torch.optim import Optimizer
 from attnknn.config import EmbedderConfig
 from attnknn.models.embedders import Embedder
 
-MATRIX_RATE = 12.0  # learning rate of matrices, in units of the configured one
+MATRIX_RATE = 24.0  # learning rate of matrices, in units of the configured one
 ITERATIONS = 3
 QUINTIC = (3.4445, -4.7750, 2.0315)
 FIRST, SECOND, TINY = 0.85, 0.95, 1e-8
-MOMENTUM, MOMENTUM_BATCH = 0.6, 2000  # how much momentum at which batch size; its memory counts items, not steps
+MOMENTUM = 0.6
 
 
 class Muon(Optimizer):
@@ -98,8 +98,7 @@ def make_muon(embedder: Embedder) -> Muon:
     matrices = [weight for weight in embedder.body.parameters() if weight.ndim > 1 and weight.requires_grad]
     known = {id(weight) for weight in matrices}
     others = [weight for weight in embedder.parameters() if weight.requires_grad and id(weight) not in known]
-    momentum = MOMENTUM ** (config.batch_size / MOMENTUM_BATCH)
-    return Muon(matrices, others, config.learning_rate, momentum, config.weight_decay)
+    return Muon(matrices, others, config.learning_rate, MOMENTUM, config.weight_decay)
 
 
 def triangle(step: int, steps: int, rising: float = 0.1) -> float:
