@@ -234,10 +234,17 @@ class AttnKNN:
         k, draws = self._checked_k(k), [self.observe(noise) for noise in noises]
         return cast_over_draws(query, k, draws, self.fitted, _checked_temperature(temperature), votes)
 
-    def save(self, name: str, root: Path = ROOT) -> Checkpoint:
-        """Write a checkpoint; see `attnknn.checkpoints`."""
+    def save(self, name: str, root: Path = ROOT, with_bank: bool = True) -> Checkpoint:
+        """Write a checkpoint; see `attnknn.checkpoints`.
+
+        Args:
+            name: Of its folder.
+            root: Where that lies.
+            with_bank: Without it, weights and card travel alone, and the bank is prepared where it is first used.
+        """
         weights = {f"embedder.{key}": array for key, array in self._weights.items()}
-        return save_checkpoint(name, self.card, weights | self.fitted.to_arrays(), self.bundle.arrays, root)
+        arrays = self.bundle.arrays if with_bank else {}
+        return save_checkpoint(name, self.card, weights | self.fitted.to_arrays(), arrays, root)
 
     def _observe(self, noise: LabelNoise) -> Observation:
         """See the bank under label noise; matrix noise without a matrix confuses look-alike classes."""

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -37,6 +40,36 @@ def open_progress(quiet: bool = False) -> Iterator[Report]:
             yield StageBars(bars).report
     else:
         yield StageLines(console).report
+
+
+@contextmanager
+def keep_log(report: Report, path: Path | None) -> Iterator[Report]:
+    """Yield a report that also writes what it is told into a file, one JSON object a line, after what is there.
+
+    Each line has the `seconds` since the block began, the `processor_seconds` spent meanwhile, the `stage`, how
+    much of it is `done`, and the numbers that were told.
+
+    Args:
+        report: Told the same.
+        path: Of the file; without one nothing is written.
+
+    Raises:
+        OSError: The file cannot be written.
+    """
+    if path is None:
+        yield report
+        return
+    begun, used = time.perf_counter(), time.process_time()
+    with path.open("a", encoding="utf-8") as file:
+
+        def write(stage: str, done: float, numbers: dict[str, Any]) -> None:
+            report(stage, done, numbers)
+            spent = {"seconds": time.perf_counter() - begun, "processor_seconds": time.process_time() - used}
+            line = {name: round(value, 1) for name, value in spent.items()} | {"stage": stage, "done": round(done, 4)}
+            file.write(json.dumps(line | _numbers(numbers)) + "\n")
+            file.flush()
+
+        yield write
 
 
 class StageBars:
@@ -73,6 +106,9 @@ class StageLines:
         self._begun.add(stage)
 
 
+def _numbers(numbers: dict[str, Any]) -> dict[str, int | float]:
+    return {name: value for name, value in numbers.items() if isinstance(value, int | float)}
+
+
 def _write(numbers: dict[str, Any]) -> str:
-    shown = {name.replace("_", " "): value for name, value in numbers.items() if isinstance(value, int | float)}
-    return ", ".join(f"{name} {value:.4g}" for name, value in shown.items())
+    return ", ".join(f"{name.replace('_', ' ')} {value:.4g}" for name, value in _numbers(numbers).items())

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from attnknn.classifier import AttnKNN
     from attnknn.config import TrainingConfig
     from attnknn.data import Dataset
+    from attnknn.reporting import Report
 
 DRAFTS = ".drafts"  # in the folder of checkpoints: what interrupted runs go on from
 
@@ -47,11 +48,14 @@ def train_checkpoint(
     cleaning: options.Rounds = None,
     cleaning_rule: options.CleaningRule = None,
     agreeing: options.Agreeing = None,
+    without_bank: options.WithoutBank = False,
+    log: options.Log = None,
     force: options.Force = False,
     quiet: options.Quiet = False,
     as_json: AsJson = False,
 ) -> None:
     """Train on DATASET, measure once on its test items, and save a checkpoint."""
+    from attnknn.cli.progress import keep_log, open_progress
     from attnknn.data import load_dataset
 
     loaded, root = load_dataset(dataset), root_of(context)
@@ -61,7 +65,14 @@ def train_checkpoint(
     asked |= {"width": width, "batch_size": batch_size, "learning_rate": learning_rate, "dropout": dropout}
     asked |= {"label_noise": label_noise, "noise_kind": noise_kind, "noise_seed": noise_seed}
     asked |= {"cleaning": cleaning, "cleaning_rule": cleaning_rule, "agreeing": agreeing}
-    checkpoint = run(loaded, options.choose(loaded, asked), place, root, quiet)
+    config = options.choose(loaded, asked)
+    if without_bank and config.cleaning:
+        expected = "0 beside --without-bank, since a cleaned bank has to travel with its checkpoint"
+        raise refuse("--cleaning", str(cleaning), expected, "Leave one of them out.")
+    if log is not None and not (log.is_file() or log.parent.is_dir()):
+        raise refuse("--log", str(log), "a file in a folder that is there", "Make the folder, or choose another place.")
+    with open_progress(quiet) as shown, keep_log(shown, log) as report:
+        checkpoint = run(loaded, config, place, root, report, with_bank=not without_bank)
     if as_json:
         print_json({"checkpoint": checkpoint.name, "folder": str(checkpoint.folder), "card": checkpoint.card})
     else:
@@ -98,8 +109,10 @@ def import_fit() -> Callable[..., AttnKNN]:
     return fit
 
 
-def run(dataset: Dataset, config: TrainingConfig, name: str, root: Path, quiet: bool) -> Checkpoint:
-    """Train with progress on stderr, note in the card how to do it again, and save.
+def run(
+    dataset: Dataset, config: TrainingConfig, name: str, root: Path, report: Report, with_bank: bool = True
+) -> Checkpoint:
+    """Train, note in the card how to do it again, and save.
 
     What was trained is remembered in a draft until the checkpoint is there: after Ctrl-C, or a crash, the same
     command goes on, and ends with the same weights.
@@ -108,18 +121,18 @@ def run(dataset: Dataset, config: TrainingConfig, name: str, root: Path, quiet: 
         CheckpointError: The folder of checkpoints cannot be made.
         KeyboardInterrupt: Somebody pressed Ctrl-C; how to go on was said.
     """
-    from attnknn.cli.progress import open_progress
     from attnknn.training.defaults import command_line
 
     fit = import_fit()
-    with open_draft(config, root) as draft, open_progress(quiet) as report:
+    with open_draft(config, root) as draft:
         try:
             classifier = fit(dataset, config, report, draft)
         except KeyboardInterrupt:
             typer.echo(how_to_go_on(draft), err=True)
             raise
-        classifier.card = {**classifier.card, "command": command_line(config, name)}
-        return classifier.save(name, root)
+        command = command_line(config, name) + ("" if with_bank else " --without-bank")
+        classifier.card = {**classifier.card, "command": command}
+        return classifier.save(name, root, with_bank)
 
 
 @contextmanager

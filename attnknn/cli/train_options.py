@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
@@ -91,6 +92,14 @@ Agreeing = Annotated[
     typer.Option(
         metavar="N", help="Neighbors, of 20, that are enough to relabel.", show_default=str(CLEANING.agreeing)
     ),
+]
+WithoutBank = Annotated[
+    bool,
+    typer.Option("--without-bank", help="Save weights and card alone; the bank is filled where it is first used."),
+]
+Log = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Write every report into it, one JSON object a line.", show_default=False),
 ]
 Force = Annotated[bool, typer.Option("--force", help="Replace a checkpoint of that name.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Show no progress.")]

@@ -32,7 +32,7 @@ def default_config(dataset: Dataset | DatasetDescription, seed: int = 0) -> Trai
         return TrainingConfig(dataset.name, seed, embedder=_table(n_items), attention=_attention(n_items))
     if min(shape[:2]) < LARGE_IMAGE and len(shape) == 2:
         return TrainingConfig(dataset.name, seed)
-    width, epochs = (64, 18) if len(shape) == 3 else (48, 14)
+    width, epochs = (64, 16) if len(shape) == 3 else (48, 14)
     embedder = replace(LARGE, width=width, epochs=epochs, flip=dataset.name in FLIPPED)
     return TrainingConfig(dataset.name, seed, held_out=0.1, embedder=embedder)
 

@@ -132,7 +132,7 @@ def _start(embedder: Embedder, n_items: int, seed: int) -> Moving:
     config, generator = embedder.config, torch.Generator().manual_seed(seed)
     steps = max(10, config.epochs * -(-n_items // config.batch_size))
     if config.kind == "fast_cnn":
-        muon = make_muon(embedder)
+        muon = make_muon(embedder, steps)
         falling = torch.optim.lr_scheduler.LambdaLR(muon, lambda step: triangle(step, steps))
         return Moving(embedder, muon, falling, generator)
     optimizer = torch.optim.AdamW(embedder.parameters(), lr=config.learning_rate, weight_decay=config.weight_decay)

@@ -12,6 +12,7 @@ References:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
@@ -23,7 +24,7 @@ from torch.optim import Optimizer
 from attnknn.config import EmbedderConfig
 from attnknn.models.embedders import Embedder
 
-MATRIX_RATE = 24.0  # learning rate of matrices, in units of the configured one
+MATRIX_RATE = 350.0  # learning rate of matrices, in units of the configured one over √steps
 ITERATIONS = 3
 QUINTIC = (3.4445, -4.7750, 2.0315)
 FIRST, SECOND, TINY = 0.85, 0.95, 1e-8
@@ -36,16 +37,24 @@ class Muon(Optimizer):
     Args:
         matrices: Weights of convolutions and projections.
         others: Biases and the classifier.
-        lr: Adam's rate; matrices move `MATRIX_RATE` times as much.
+        lr: Adam's rate; matrices move `MATRIX_RATE` / √steps times as much. Since they keep their length, a step
+            r turns them by about r, and they forget in 2 / r² steps: a sixth of all, however many there are.
+        steps: How many will be taken.
         momentum: μ.
         weight_decay: Shrinks what Adam moves, as in AdamW; matrices keep their length anyway.
     """
 
     def __init__(
-        self, matrices: Sequence[Tensor], others: Sequence[Tensor], lr: float, momentum: float, weight_decay: float
+        self,
+        matrices: Sequence[Tensor],
+        others: Sequence[Tensor],
+        lr: float,
+        steps: int,
+        momentum: float = MOMENTUM,
+        weight_decay: float = 0.0,
     ) -> None:
         groups: list[dict[str, Any]] = [
-            {"params": list(matrices), "lr": MATRIX_RATE * lr, "is_matrix": True},
+            {"params": list(matrices), "lr": MATRIX_RATE / math.sqrt(steps) * lr, "is_matrix": True},
             {"params": list(others), "lr": lr, "is_matrix": False},
         ]
         super().__init__(groups, {"momentum": momentum, "weight_decay": weight_decay})
@@ -92,13 +101,13 @@ def orthogonal(matrix: Tensor) -> Tensor:
     return x.T if is_tall else x
 
 
-def make_muon(embedder: Embedder) -> Muon:
-    """Part the weights of an embedder of images into matrices and others."""
+def make_muon(embedder: Embedder, steps: int) -> Muon:
+    """Part the weights of an embedder of images into matrices and others, for so many steps."""
     config = embedder.config
     matrices = [weight for weight in embedder.body.parameters() if weight.ndim > 1 and weight.requires_grad]
     known = {id(weight) for weight in matrices}
     others = [weight for weight in embedder.parameters() if weight.requires_grad and id(weight) not in known]
-    return Muon(matrices, others, config.learning_rate, MOMENTUM, config.weight_decay)
+    return Muon(matrices, others, config.learning_rate, steps, weight_decay=config.weight_decay)
 
 
 def triangle(step: int, steps: int, rising: float = 0.1) -> float:

@@ -16,7 +16,7 @@ from attnknn.checkpoints import open_checkpoint
 from attnknn.classifier import load
 from attnknn.cli.train import how_to_go_on, open_draft
 from attnknn.config import Cleaning, LabelNoise
-from attnknn.errors import CheckpointError
+from attnknn.errors import CheckpointError, NotPrepared
 from attnknn.models.attention import HEADS
 
 from .conftest import TRAIN, WITHOUT_WORKER
@@ -97,6 +97,24 @@ def test_wrong_labels_and_their_cleaning_are_asked_for_told_and_said_again_in_th
     assert "round 1" in result.stderr
 
 
+def test_weights_travel_without_their_bank_and_every_report_is_logged(run, tmp_path):
+    log = tmp_path / "iris.jsonl"
+    result = run("train", "iris", "--epochs", "3", *QUICK[2:], "--without-bank", "--log", str(log), root=tmp_path)
+    card = open_checkpoint("iris", tmp_path).card
+    assert set(card["files"]) == {"weights.safetensors"}
+    assert card["command"].endswith("--heads nearest --without-bank")
+    assert "attention" in result.stdout, "it was measured all the same"
+    with pytest.raises(NotPrepared):
+        load("iris", tmp_path)
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    assert [line["stage"] for line in lines] == ["embedder"] * 3 + ["bank", "votes", "evaluation", "done"]
+    assert [line["epoch"] for line in lines[:3]] == [1, 2, 3]
+    assert all(0 < line["held_out_accuracy"] <= 1 and line["loss"] > 0 for line in lines[:3])
+    seconds = [line["seconds"] for line in lines]
+    assert 0 <= seconds[0] <= seconds[-1] < 120
+    assert seconds == sorted(seconds)
+
+
 def test_an_existing_checkpoint_is_kept_without_force_and_replaced_with_it(run, own_root):
     before = (own_root / "iris" / "card.json").read_bytes()
     refused = run("train", "iris", *QUICK, code=2, root=own_root)
@@ -135,6 +153,8 @@ def test_an_existing_checkpoint_is_kept_without_force_and_replaced_with_it(run, 
         (["iris", "--cleaning", "0", "--agreeing", "15"], "--agreeing must be given together with --cleaning."),
         (["iris", "--cleaning", "1", "--agreeing", "10"], "--agreeing must be a whole number between 11 and 20."),
         (["iris", "--cleaning", "1", "--cleaning-rule", "burn"], "must be one of drop, relabel. It was burn."),
+        (["iris", "--cleaning", "1", "--without-bank"], "--cleaning must be 0 beside --without-bank"),
+        (["iris", "--log", "nowhere/log"], "--log must be a file in a folder that is there. It was nowhere/log."),
         (["iris", "--dimension", "0"], "--dimension must be a whole number between 2 and 512. It was 0."),
     ],
 )

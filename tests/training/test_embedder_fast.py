@@ -207,7 +207,7 @@ def test_steps_have_the_directions_of_the_gradient_and_about_one_size(shape: tup
 
 def test_every_weight_that_learns_has_one_kind_of_step():
     embedder = Embedder(FAST, (16, 16, 3), 3)
-    groups = make_muon(embedder).param_groups
+    groups = make_muon(embedder, 100).param_groups
     counted = [id(weight) for group in groups for weight in group["params"]]
     assert sorted(counted) == sorted(id(weight) for weight in embedder.parameters() if weight.requires_grad)
     assert all(weight.ndim > 1 for weight in groups[0]["params"])
@@ -216,7 +216,7 @@ def test_every_weight_that_learns_has_one_kind_of_step():
 
 def test_adams_steps_are_those_of_torch():
     ours, theirs = (torch.nn.Parameter(torch.linspace(-1, 1, 5)) for _ in range(2))
-    muon = fast.Muon([], [ours], lr=0.01, momentum=0.5, weight_decay=0.1)
+    muon = fast.Muon([], [ours], lr=0.01, steps=5, weight_decay=0.1)
     betas = (fast.FIRST, fast.SECOND)
     adam = torch.optim.AdamW([theirs], lr=0.01, betas=betas, eps=fast.TINY, weight_decay=0.1)
     for step in range(5):
