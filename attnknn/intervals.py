@@ -39,7 +39,7 @@ def bootstrap_interval(
     values = np.asarray(values, dtype=np.float64)
     if values.ndim != 1:
         raise ValueError(f"values must be of shape (n,), however: shape={values.shape}")
-    return band(_resampled_means(values[np.newaxis], seed, resamples), level)
+    return band(resampled_means(values[np.newaxis], seed, resamples)[0], level)
 
 
 def paired_interval(
@@ -51,7 +51,8 @@ def paired_interval(
     there is more than one. So it holds for other items and for other noise draws.
 
     Args:
-        a: Numbers of the one vote, shape (n,), or (S, n) for S seeds on the same n items.
+        a: Numbers of the one vote, shape (n,), (S, n) for S seeds on the same n items, or (E, S, n) for
+            the same S seeds with each of E embedders, which are then drawn independently as well.
         b: Numbers of the other, of the same shape and order.
         level: Share of resampled differences inside the interval.
         seed: Names the draws.
@@ -68,15 +69,11 @@ def paired_interval(
         Owen (2007), The pigeonhole bootstrap, https://doi.org/10.1214/07-AOAS122 (slightly too wide
         rather than too narrow).
     """
-    return band(_resampled_means(_differences(a, b), seed, resamples), level)
+    return band(resampled_means(_differences(a, b), seed, resamples)[0], level)
 
 
 def paired_p_value(a: ArrayLike, b: ArrayLike, seed: int = 0, resamples: int = 2000) -> float:
-    """Return how surprising a mean(a - b) this far from zero would be, were there no difference: two-sided.
-
-    p = min(1, 2 (1 + min(#{d <= 0}, #{d >= 0})) / (1 + R)),  d: the R resampled means of a - b
-
-    So it is the share of draws outside the widest `paired_interval` that does not hold 0: the two agree.
+    """Return how surprising a mean(a - b) this far from zero would be, were there no difference: `p_value`.
 
     Args:
         a: Numbers of the one vote, as for `paired_interval`.
@@ -89,14 +86,70 @@ def paired_p_value(a: ArrayLike, b: ArrayLike, seed: int = 0, resamples: int = 2
 
     Raises:
         ValueError: As for `paired_interval`.
+    """
+    return p_value(resampled_means(_differences(a, b), seed, resamples)[0])
+
+
+def p_value(means: Floats) -> float:
+    """Return how surprising a mean this far from zero would be, were it zero in truth: two-sided.
+
+    p = min(1, 2 (1 + min(#{m <= 0}, #{m >= 0})) / (1 + R)),  m: R resampled means
+
+    So it is the share of draws outside the widest percentile interval that does not hold 0: the two agree.
+
+    Args:
+        means: One row of `resampled_means`, or the difference of two, shape (R,).
+
+    Returns:
+        Above 0, at most 1.
+
+    Example:
+        >>> p_value(np.array([1.0, 2.0, 3.0, -1.0, 4.0, 2.0, 1.0]))
+        0.5
 
     References:
         Efron and Tibshirani (1993), chapter 15; the 1 added to both counts: Davison and Hinkley (1997),
         Bootstrap Methods and Their Application, chapter 4.
     """
-    means = _resampled_means(_differences(a, b), seed, resamples)
     rarer = min(np.count_nonzero(means <= 0), np.count_nonzero(means >= 0))
-    return min(1.0, 2 * (1 + rarer) / (1 + resamples))
+    return float(min(1.0, 2 * (1 + rarer) / (1 + len(means))))
+
+
+def resampled_means(values: ArrayLike, seed: int = 0, resamples: int = 2000) -> Floats:
+    """Return the means of several things measured on the same items, had other items been drawn.
+
+    Every measured thing meets the same draws, so the difference of two rows is that of pairs: many comparisons
+    cost hardly more than one.
+
+    Args:
+        values: Shape (M, ..., n): M things, and n items last. Axes between them, seeds or embedders, are drawn
+            anew as well, each independently, when they are longer than one.
+        seed: Names the draws.
+        resamples: R.
+
+    Returns:
+        Shape (M, R).
+
+    Raises:
+        ValueError: If there are no values, or one is not finite, or there are no resamples.
+
+    References:
+        Owen and Eckles (2012), Bootstrapping data arrays of arbitrary order,
+        https://doi.org/10.1214/12-AOAS547
+    """
+    values = np.asarray(values, dtype=np.float64)
+    if values.ndim < 2 or values.size == 0 or not bool(np.all(np.isfinite(values))):
+        raise ValueError(f"values must be finite numbers, at least one, however: shape={values.shape}")
+    (count, *axes, n), rng, means = values.shape, np.random.default_rng(seed), []
+    by_item = values.reshape(-1, n).T / n
+    for size in chunks(resamples, n):
+        drawn = (_draw_counts(rng, size, n) @ by_item).reshape(size, count, *axes)
+        for axis, length in enumerate(axes):
+            if length > 1:
+                often = _draw_counts(rng, size, length)
+                drawn = drawn * often.reshape(size, 1, *(length if one == axis else 1 for one in range(len(axes))))
+        means.append(drawn.reshape(size, count, -1).mean(axis=2))
+    return np.concatenate(means).T
 
 
 def holm(p_values: ArrayLike) -> Floats:
@@ -151,24 +204,9 @@ def band(draws: Floats, level: float) -> tuple[float, float]:
 
 def _differences(a: ArrayLike, b: ArrayLike) -> Floats:
     a, b = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
-    if a.shape != b.shape or a.ndim not in (1, 2):
-        raise ValueError(f"a and b must share a shape (n,) or (S, n), however: {a.shape} and {b.shape}")
-    return np.atleast_2d(a - b)
-
-
-def _resampled_means(values: Floats, seed: int, resamples: int) -> Floats:
-    """Resample the columns (items) of an (S, n) array, and its rows (seeds) if there are several."""
-    n_seeds, n = values.shape
-    if values.size == 0 or not bool(np.all(np.isfinite(values))):
-        raise ValueError(f"values must be finite numbers, at least one, however: shape={values.shape}")
-    rng = np.random.default_rng(seed)
-    means = []
-    for size in chunks(resamples, n):
-        by_seed = _draw_counts(rng, size, n) @ values.T / n
-        if n_seeds > 1:
-            by_seed = by_seed * _draw_counts(rng, size, n_seeds)
-        means.append(by_seed.sum(axis=1) / n_seeds)
-    return np.concatenate(means)
+    if a.shape != b.shape or a.ndim not in (1, 2, 3):
+        raise ValueError(f"a and b must share a shape (n,), (S, n) or (E, S, n), however: {a.shape} and {b.shape}")
+    return (a - b)[np.newaxis]
 
 
 def _draw_counts(rng: np.random.Generator, size: int, n: int) -> Floats:

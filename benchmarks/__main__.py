@@ -9,7 +9,19 @@ import time
 from pathlib import Path
 
 QUICK = ("speed", "revote", "search", "votes")
-SLOW = ("cold_start", "jobs", "encode", "busy", "heads", "leaks", "cleaning", "tables", "embedders")
+SLOW = (
+    "cold_start",
+    "jobs",
+    "encode",
+    "busy",
+    "heads",
+    "leaks",
+    "variants",
+    "cleaning",
+    "tables",
+    "embedders",
+    "protocol",
+)
 
 
 def told(name: str) -> str:

@@ -35,23 +35,44 @@ def embed_rows(x, tensors):
     return z, 12 * z @ t["classifier.weight"].T + t["classifier.bias"]
 
 
+def convolve(x, weight, step=1):
+    windows = np.lib.stride_tricks.sliding_window_view(x, weight.shape[2:], axis=(2, 3))[:, :, ::step, ::step]
+    return np.einsum("oikl,birckl->borc", weight, windows, optimize=True)
+
+
+def same_size(x, weight):
+    return convolve(np.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1))), weight)
+
+
+def pool(x):
+    b, _, h, w = x.shape
+    return x[:, :, : h // 2 * 2, : w // 2 * 2].reshape(b, -1, h // 2, 2, w // 2, 2).max(axis=(3, 5))
+
+
+def normed(x, t, layer):
+    of = {name: t[f"{layer}.{name}"][:, None, None] for name in ("weight", "bias", "running_mean", "running_var")}
+    return gelu(of["weight"] * (x - of["running_mean"]) / np.sqrt(of["running_var"] + 1e-5) + of["bias"])
+
+
+def embed_pictures(x, tensors):
+    t = {name.removeprefix("embedder."): tensor.astype(np.float64) for name, tensor in tensors.items()}
+    x = (x - t["mean"]) / t["scale"]
+    x = x[:, None] if x.ndim == 3 else x.transpose(0, 3, 1, 2)
+    mirrored = np.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1)), mode="reflect")
+    x = gelu(convolve(mirrored, t["body.whitening.filters"], 2) + t["body.whitening.bias"][:, None, None])
+    for n in range(1, 6):
+        x = same_size(x, t[f"body.layers.{n}.0.weight"])
+        x = normed(pool(x) if n in (1, 3) else x, t, f"body.layers.{n}.2")
+    z = unit(x.max(axis=(2, 3)) @ t["body.projection.weight"].T)
+    return z, 12 * z @ t["classifier.weight"].T + t["classifier.bias"]
+
+
 def embed_images(x, tensors):
     t = {name.removeprefix("embedder."): tensor.astype(np.float64) for name, tensor in tensors.items()}
     x = ((x - t["mean"]) / t["scale"])[:, None]
     for conv, norm in ((1, 2), (4, 5), (8, 9)):
-        b, _, h, w = x.shape
-        padded = np.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1)))
-        x = sum(
-            np.einsum("oi,birc->borc", t[f"body.{conv}.weight"][:, :, i, j], padded[:, :, i : i + h, j : j + w])
-            for i in range(3)
-            for j in range(3)
-        )
-        of = {
-            name: t[f"body.{norm}.{name}"][:, None, None] for name in ("weight", "bias", "running_mean", "running_var")
-        }
-        x = gelu(of["weight"] * (x - of["running_mean"]) / np.sqrt(of["running_var"] + 1e-5) + of["bias"])
-        if conv == 4:
-            x = x[:, :, : h // 2 * 2, : w // 2 * 2].reshape(b, -1, h // 2, 2, w // 2, 2).max(axis=(3, 5))
+        x = normed(same_size(x, t[f"body.{conv}.weight"]), t, f"body.{norm}")
+        x = pool(x) if conv == 4 else x
     z = unit(x.reshape(len(x), -1) @ t["body.13.weight"].T + t["body.13.bias"])
     return z, 12 * z @ t["classifier.weight"].T + t["classifier.bias"]
 

@@ -12,23 +12,28 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from typer.testing import CliRunner
 
 import attnknn
 from attnknn.bundle import SHAPES
-from attnknn.checkpoints import ROOT, checkpoint_names
+from attnknn.checkpoints import ROOT, checkpoint_names, open_checkpoint
 from attnknn.cli import app
-from attnknn.config import NOISE_KINDS, LabelNoise, TrainingConfig
+from attnknn.config import NOISE_KINDS, EmbedderConfig, LabelNoise, TrainingConfig
 from attnknn.errors import AttnKNNError, CheckpointError
 from attnknn.models.attention import HEADS
+from attnknn.models.embedders import Embedder
 from attnknn.models.terms import TERMS
+from attnknn.prepared import has_bundle
 from attnknn.votes import COMPARED
 from tests import foreign
 
 FORMATS = (Path(__file__).parent.parent / "docs" / "formats.md").read_text(encoding="utf-8")
 NAMED = set(re.findall(r"`([^`\n]+)`", FORMATS))
 EXAMPLE = json.loads(re.search(r"```json\n(.*?)```", FORMATS, re.S)[1])
-MEGABYTES_SHIPPED = 5
+MEGABYTES_SHIPPED = 6
+COMPLETE = [name for name in checkpoint_names() if has_bundle(open_checkpoint(name))]
+"""Shipped with their bank. Of the others only weights and card travel."""
 
 # ---- The document, read as tables ----------------------------------------------------------------
 
@@ -186,7 +191,7 @@ NOISES = (LabelNoise(), *(LabelNoise(kind, 0.5, seed=1) for kind in NOISE_KINDS)
 
 
 @pytest.mark.parametrize("noise", NOISES, ids=lambda noise: f"{noise.kind}-{noise.rate}")
-@pytest.mark.parametrize("name", checkpoint_names())
+@pytest.mark.parametrize("name", COMPLETE)
 def test_shipped_votes_follow_from_the_document(name, noise):
     assert_votes(attnknn.load(name), *read_shipped(name), noise)
 
@@ -205,7 +210,7 @@ def test_foreign_votes_follow_from_the_document(variant, parts, tmp_path):
         assert_votes(attnknn.load("tiny", tmp_path), card, tensors, arrays, noise)
 
 
-@pytest.mark.parametrize("name", checkpoint_names())
+@pytest.mark.parametrize("name", COMPLETE)
 def test_hash_follows_from_the_dataset(name):
     dataset = attnknn.load_dataset(name)
     content = name.encode()
@@ -214,7 +219,7 @@ def test_hash_follows_from_the_dataset(name):
     assert read_shipped(name)[0]["dataset"]["hash"] == hashlib.sha256(content).hexdigest()
 
 
-@pytest.mark.parametrize("name", checkpoint_names())
+@pytest.mark.parametrize("name", COMPLETE)
 def test_keys_follow_from_the_inputs(name):
     card, tensors, arrays = read_shipped(name)
     embed = {"cnn": foreign.embed_images, "mlp": foreign.embed_rows}[card["config"]["embedder"]["kind"]]
@@ -223,7 +228,25 @@ def test_keys_follow_from_the_inputs(name):
     np.testing.assert_allclose(logits, arrays["query_logits"][:6], atol=1e-3)
 
 
-@pytest.mark.parametrize("name", checkpoint_names())
+@pytest.mark.parametrize("shape", [(28, 28), (32, 32, 3), (11, 14, 3)])
+def test_keys_of_larger_images_follow_from_their_pixels(shape):
+    rng = np.random.default_rng(0)
+    images = rng.integers(0, 256, (3, *shape), dtype=np.uint8)
+    torch.manual_seed(0)
+    embedder = Embedder(EmbedderConfig("fast_cnn", dimension=8, width=4), shape, 5)
+    embedder.learn_scale(images)
+    for tensor in embedder.state_dict().values():
+        if tensor.ndim == 1 and tensor.is_floating_point():  # biases, and what norms remember
+            tensor.uniform_(0.5, 1.5)
+    keys, logits = embedder.embed(images)
+    tensors = {f"embedder.{name}": array for name, array in embedder.arrays().items()}
+    found = foreign.embed_pictures(images.astype(np.float64), tensors)
+    np.testing.assert_allclose(keys, found[0], atol=1e-5)
+    np.testing.assert_allclose(logits, found[1], atol=1e-4)
+    assert np.ptp(keys, axis=0).max() > 0.01
+
+
+@pytest.mark.parametrize("name", COMPLETE)
 def test_bundles_keep_what_the_document_promises(name):
     card, _, arrays = read_shipped(name)
     keys, groups = arrays["entry_keys"], arrays["entry_groups"]

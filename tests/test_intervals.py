@@ -54,6 +54,32 @@ def test_seeds_that_differ_widen_the_interval_and_equal_seeds_do_not():
     assert apart_high - apart_low > 3 * (one_high - one_low)
 
 
+def test_embedders_are_drawn_beside_seeds_and_items():
+    rng = np.random.default_rng(0)
+    a = rng.random((3, 4, 30)) + rng.normal(0, 0.3, (3, 1, 1)) + rng.normal(0, 0.3, (4, 1))
+    b = rng.random((3, 4, 30))
+    slow = []
+    for _ in range(3000):
+        embedders, seeds, items = (rng.integers(0, size, size) for size in a.shape)
+        slow.append((a - b)[np.ix_(embedders, seeds, items)].mean())
+    found = intervals.paired_interval(a, b, resamples=20_000)
+    np.testing.assert_allclose(found, np.quantile(slow, [0.025, 0.975]), atol=0.03)
+    one = intervals.paired_interval(a[:1], b[:1], seed=2)
+    assert one == pytest.approx(intervals.paired_interval(a[0], b[0], seed=2))
+
+
+def test_things_measured_together_are_drawn_together():
+    values = np.random.default_rng(0).random((3, 2, 40))
+    together = intervals.resampled_means(values, seed=5, resamples=300)
+    assert together.shape == (3, 300)
+    for row, alone in zip(together, values, strict=True):
+        np.testing.assert_allclose(row, intervals.resampled_means(alone[None], seed=5, resamples=300)[0])
+    low, high = intervals.paired_interval(values[0], values[1], seed=5, resamples=300)
+    assert intervals.band(together[0] - together[1], 0.95) == pytest.approx((low, high))
+    p = intervals.paired_p_value(values[0], values[1], seed=5, resamples=300)
+    assert intervals.p_value(together[0] - together[1]) == p
+
+
 def test_pairing_removes_what_items_have_in_common():
     rng = np.random.default_rng(0)
     difficulty = rng.normal(0, 5, 500)
@@ -160,7 +186,9 @@ def test_holm_by_hand():
         (lambda: intervals.bootstrap_interval([[1.0]]), "values must be of shape"),
         (lambda: intervals.bootstrap_interval([1.0], level=95), "level must be between 0 and 1"),
         (lambda: intervals.paired_interval([1.0], [1.0, 2.0]), "a and b must share a shape"),
-        (lambda: intervals.paired_interval([[[1.0]]], [[[1.0]]]), "a and b must share a shape"),
+        (lambda: intervals.paired_interval([[[[1.0]]]], [[[[1.0]]]]), "a and b must share a shape"),
+        (lambda: intervals.resampled_means([1.0, 2.0]), "values must be finite numbers"),
+        (lambda: intervals.resampled_means(np.zeros((0, 3))), "values must be finite numbers"),
         (lambda: intervals.paired_p_value([1.0], [1.0, 2.0]), "a and b must share a shape"),
         (lambda: intervals.paired_p_value([1.0], [np.inf]), "values must be finite numbers"),
         (lambda: intervals.paired_p_value([1.0], [1.0], resamples=0), "resamples must be at least 1"),

@@ -1,11 +1,16 @@
 """The honest protocol: every vote on the same neighbors, the same calibrator, paired differences.
 
 Protocol B: the bank's labels are corrupted after clean training; queries and their labels stay clean.
+Protocol A: everything but test is noisy from the start; such a checkpoint says so in its configuration.
+
+    checkpoint ─→ evaluate     one row per draw and vote
+             └──→ examine      the same rows with chance bands, and what claims need: one number per query
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,11 +22,43 @@ from attnknn.config import LabelNoise
 from attnknn.evaluation.selective import augrc
 from attnknn.intervals import bootstrap_interval
 from attnknn.prediction import Prediction
-from attnknn.reliability import ece, smooth_ece
+from attnknn.reliability import chance_ece, ece, smooth_ece
 from attnknn.votes import COMPARED
 
 if TYPE_CHECKING:
     import pandas as pd
+
+CHANCE_DRAWS = 500
+"""How often a perfectly calibrated model is drawn for a chance band."""
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What every vote did on all Q test queries under S draws of label noise.
+
+    Attributes:
+        rows: One per draw and vote: those of `evaluate`, with what `measure_chance` measures.
+        hits: Per vote, 1 where it was right and 0 elsewhere, shape (S, Q).
+        losses: Per vote, −log of the calibrated probability of the true label, in nats, shape (S, Q).
+    """
+
+    rows: list[dict[str, Any]]
+    hits: Mapping[str, NDArray[np.float64]]
+    losses: Mapping[str, NDArray[np.float64]]
+
+
+def examine(classifier: AttnKNN, k: int | None, noises: Sequence[LabelNoise]) -> Findings:
+    """Cast all votes on all test queries once per draw, and keep everything that a table and its claims need."""
+    rows = []
+    hit: dict[str, list[NDArray[np.float64]]] = {vote: [] for vote in COMPARED}
+    lost: dict[str, list[NDArray[np.float64]]] = {vote: [] for vote in COMPARED}
+    for noise in noises:
+        prediction = classifier.predict_items(k=k, noise=noise)
+        for vote in COMPARED:
+            rows.append(_describe(prediction, vote) | measure_chance(prediction, vote))
+            hit[vote].append(hits(prediction, vote))
+            lost[vote].append(losses(prediction, vote))
+    return Findings(rows, *({vote: np.stack(each) for vote, each in found.items()} for found in (hit, lost)))
 
 
 def evaluate(classifier: AttnKNN, k: int | None, noises: Iterable[LabelNoise]) -> pd.DataFrame:
@@ -32,17 +69,8 @@ def evaluate(classifier: AttnKNN, k: int | None, noises: Iterable[LabelNoise]) -
     """
     import pandas as pd
 
-    rows = []
-    for noise in noises:
-        prediction = classifier.predict_items(k=k, noise=noise)
-        facts: dict[str, Any] = {
-            "k": prediction.k,
-            "noise_kind": noise.kind,
-            "noise_rate": noise.rate,
-            "seed": noise.seed,
-        }
-        rows += [{"vote": vote} | facts | measure(prediction, vote) for vote in COMPARED]
-    return pd.DataFrame(rows)
+    predictions = (classifier.predict_items(k=k, noise=noise) for noise in noises)
+    return pd.DataFrame([_describe(prediction, vote) for prediction in predictions for vote in COMPARED])
 
 
 def measure(prediction: Prediction, vote: str) -> dict[str, float]:
@@ -69,6 +97,24 @@ def measure(prediction: Prediction, vote: str) -> dict[str, float]:
         "nll_raw": metrics.negative_log_likelihood(raw, labels),
         "effective_neighbors": float("nan") if effective is None else float(np.mean(effective)),
         "unanimity": metrics.unanimity(prediction.ballot.around.labels),
+    }
+
+
+def measure_chance(prediction: Prediction, vote: str) -> dict[str, float]:
+    """Measure the debiased ECE before calibration as well, and which ECE chance alone would show.
+
+    Returns:
+        ece_debiased_raw, before calibration; chance_low and chance_high, the 95 % band of the debiased ECE of
+        a perfectly calibrated model with the same confidences; chance_raw_low and chance_raw_high, before.
+    """
+    p, raw = prediction.ballot.calibrated[vote], prediction.ballot.votes[vote].probabilities
+    after, before = (chance_ece(said, resamples=CHANCE_DRAWS, debiased=True) for said in (p, raw))
+    return {
+        "ece_debiased_raw": ece(raw, _labels(prediction), debiased=True),
+        "chance_low": after.low,
+        "chance_high": after.high,
+        "chance_raw_low": before.low,
+        "chance_raw_high": before.high,
     }
 
 
@@ -117,6 +163,13 @@ def summarize(classifier: AttnKNN, seeds: Sequence[int] = (0, 1, 2, 3, 4)) -> li
                 }
             )
     return rows
+
+
+def _describe(prediction: Prediction, vote: str) -> dict[str, Any]:
+    """One row of `evaluate`."""
+    noise = prediction.noise
+    facts = {"k": prediction.k, "noise_kind": noise.kind, "noise_rate": noise.rate, "seed": noise.seed}
+    return {"vote": vote} | facts | measure(prediction, vote)
 
 
 def _labels(prediction: Prediction) -> NDArray[np.int32]:

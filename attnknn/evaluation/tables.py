@@ -39,6 +39,10 @@ MEASURES = {
 """What a reader calls each measure; raw is before calibration."""
 
 MISSING = "–"
+LATEX = str.maketrans(
+    {"\\": r"\textbackslash ", "~": r"\textasciitilde ", "^": r"\textasciicircum "}
+    | {one: f"\\{one}" for one in "&%$#_{}"}
+)
 MARKUP = re.compile(r"[\\`*\[<|~&]|(?<![^\W_])_|_(?![^\W_])")  # what Markdown may take for more than itself in a cell
 
 
@@ -62,9 +66,13 @@ def for_readers(frame: pd.DataFrame) -> pd.DataFrame:
     means = average_draws(frame).rename(columns=MEASURES)
     means["vote"] = means["vote"].map(TITLES)
     kinds, rates = means.pop("noise_kind"), means.pop("noise_rate")
-    noise = [f"{100 * rate:g} % {kind}" if rate else "none" for kind, rate in zip(kinds, rates, strict=True)]
-    means.insert(1, "noise", noise)
+    means.insert(1, "noise", [name_noise(*level) for level in zip(kinds, rates, strict=True)])
     return means
+
+
+def name_noise(kind: str, rate: float) -> str:
+    """Say which noise, in a cell: `40 % pair`, or `none`."""
+    return f"{100 * rate:g} % {kind}" if rate else "none"
 
 
 def write_markdown(frame: pd.DataFrame, digits: int = 4) -> str:
@@ -91,15 +99,17 @@ def write_markdown(frame: pd.DataFrame, digits: int = 4) -> str:
     return "".join([head, f"|{'|'.join(rules)}|\n", *body])
 
 
-def write_latex(frame: pd.DataFrame, digits: int = 4) -> str:
+def write_latex(frame: pd.DataFrame, digits: int = 4, caption: str | None = None) -> str:
     """Write a table in LaTeX, numbers flush right, special characters escaped; it needs the package booktabs.
 
     Args:
         frame: One row per line.
         digits: Of numbers that are not whole, after the point.
+        caption: Plain text, for a table that floats; None for the bare rows.
     """
     columns = "".join("r" if is_number else "l" for is_number in _are_numbers(frame))
-    return _as_text(frame, digits).to_latex(index=False, escape=True, column_format=columns)
+    text = None if caption is None else caption.translate(LATEX)
+    return _as_text(frame, digits).to_latex(index=False, escape=True, column_format=columns, caption=text)
 
 
 def write_csv(frame: pd.DataFrame) -> str:

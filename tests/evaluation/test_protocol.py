@@ -6,13 +6,24 @@ import math
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.metrics import f1_score
 
 from attnknn import metrics, reliability
 from attnknn.classifier import AttnKNN
 from attnknn.config import LabelNoise
-from attnknn.evaluation.protocol import compare, evaluate, hits, losses, measure, summarize
+from attnknn.evaluation.protocol import (
+    CHANCE_DRAWS,
+    compare,
+    evaluate,
+    examine,
+    hits,
+    losses,
+    measure,
+    measure_chance,
+    summarize,
+)
 from attnknn.evaluation.selective import augrc
 from attnknn.votes import COMPARED
 from tests.strategies import lattice_classifier
@@ -81,6 +92,30 @@ def test_what_is_compared_is_paired_by_draw_and_query(toy: AttnKNN):
             prediction = toy.predict_items(k=6, noise=noise)
             np.testing.assert_array_equal(numbers["hits"][row], hits(prediction, vote))
             np.testing.assert_array_equal(numbers["losses"][row], losses(prediction, vote))
+
+
+def test_examining_is_evaluating_and_comparing_at_once(toy: AttnKNN):
+    found = examine(toy, 6, NOISES)
+    frame, chance = evaluate(toy, 6, NOISES), ["ece_debiased_raw", "chance_low", "chance_high"]
+    assert pd.DataFrame(found.rows)[[*frame.columns]].equals(frame)
+    assert {*chance} <= {*found.rows[0]}
+    for vote, numbers in compare(toy, 6, NOISES).items():
+        np.testing.assert_array_equal(found.hits[vote], numbers["hits"])
+        np.testing.assert_array_equal(found.losses[vote], numbers["losses"])
+
+
+@pytest.mark.parametrize("vote", COMPARED)
+def test_chance_is_measured_before_and_after_calibration(toy: AttnKNN, vote: str):
+    prediction = toy.predict_items(k=6, noise=NOISES[0])
+    found, ballot = measure_chance(prediction, vote), prediction.ballot
+    for p, names in (
+        (ballot.calibrated[vote], ("chance_low", "chance_high")),
+        (ballot.votes[vote].probabilities, ("chance_raw_low", "chance_raw_high")),
+    ):
+        band = reliability.chance_ece(p, resamples=CHANCE_DRAWS, debiased=True)
+        assert [found[name] for name in names] == [band.low, band.high]
+    raw = ballot.votes[vote].probabilities
+    assert found["ece_debiased_raw"] == reliability.ece(raw, toy.queries.labels, debiased=True)
 
 
 def test_where_neighbors_are_unanimous_no_vote_gains_or_loses(iris: AttnKNN):
