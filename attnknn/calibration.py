@@ -122,10 +122,12 @@ def calibrate(p: Array, facts: Array, calibrator: Calibrator) -> Array:
     return softmax(log_mixed / calibrator.temperature)
 
 
-def fit_calibrator(p: ArrayLike, facts: ArrayLike, labels: ArrayLike, ridge: float = 1e-3) -> Calibrator:
+def fit_calibrator(
+    p: ArrayLike, facts: ArrayLike, labels: ArrayLike, ridge: float = 1e-3, epsilon: float = 0.0
+) -> Calibrator:
     """Fit sink and temperature to held-out items.
 
-    minimize mean_i -log q[i, y_i] + ridge (sink_1^2 + sink_2^2 + sink_3^2)
+    minimize mean_i -log ((1 - epsilon) q[i, y_i] + epsilon / C) + ridge (sink_1^2 + sink_2^2 + sink_3^2)
 
     L-BFGS-B with the exact gradient starts at sink = (-4, 0, 0, 0) and T = 1; T stays between 0.05
     and 20. The same inputs give the same calibrator.
@@ -135,22 +137,28 @@ def fit_calibrator(p: ArrayLike, facts: ArrayLike, labels: ArrayLike, ridge: flo
         facts: From `query_facts`, shape (n, 4).
         labels: Their classes in 0..C-1, shape (n,); clean ones, or the fit learns the noise.
         ridge: Weight of the squared coefficients; a large one leaves the sink the same for all.
+        epsilon: The noise floor: share of these labels that any class may have taken. Only the fit knows it; what
+            `calibrate` then says is about true labels. With a floor, T is at least 1: it bounds what an error costs,
+            so that a fit that may sharpen is soon sure of everything.
 
     Returns:
         A calibrator whose NLL on these items is at most that of the start.
 
     Raises:
-        ValueError: If there are no items, shapes do not fit, a number is not finite, or the ridge
-            is negative.
+        ValueError: If there are no items, shapes do not fit, a number is not finite, the ridge
+            is negative, or epsilon not in [0, 1).
     """
     from scipy.optimize import minimize
 
     p, facts, labels = _checked(p, facts, labels)
     if not 0 <= ridge < math.inf:
         raise ValueError(f"ridge must not be negative, however: ridge={ridge}")
+    if not 0 <= epsilon < 1:
+        raise ValueError(f"epsilon must be at least 0 and below 1, however: epsilon={epsilon}")
     start = np.array([*START, 0.0])
-    bounds = [(-COEFFICIENT_BOUND, COEFFICIENT_BOUND)] * len(START) + [tuple(np.log(TEMPERATURE_BOUNDS))]
-    items = (p, facts, labels, ridge)
+    coldest, hottest = np.log(TEMPERATURE_BOUNDS)
+    bounds = [(-COEFFICIENT_BOUND, COEFFICIENT_BOUND)] * len(START) + [(0.0 if epsilon else coldest, hottest)]
+    items = (p, facts, labels, ridge, epsilon)
     options = {"maxiter": 500, "ftol": 1e-12, "gtol": 1e-8}
     found = minimize(_objective, start, items, method="L-BFGS-B", jac=True, bounds=bounds, options=options)
     best = found.x if found.fun <= _objective(start, *items)[0] else start
@@ -167,17 +175,22 @@ def _calibrator(theta: Floats) -> Calibrator:
     return Calibrator(theta[:-1], min(max(math.exp(theta[-1]), coldest), hottest))
 
 
-def _objective(theta: Floats, p: Floats, facts: Floats, labels: Array, ridge: float) -> tuple[float, Floats]:
+def _objective(
+    theta: Floats, p: Floats, facts: Floats, labels: Array, ridge: float, epsilon: float
+) -> tuple[float, Floats]:
     """Return the loss and its gradient; theta is the sink and the logarithm of the temperature."""
     calibrator = _calibrator(theta)
     mass = sink_mass(facts, calibrator)
     mixed = _mix(p, mass)
     q = softmax(np.log(mixed) / calibrator.temperature)
     truth, penalized = np.arange(len(p)), theta[:-1] * (0, 1, 1, 1)
-    loss = ridge * penalized @ penalized - np.mean(np.log(q[truth, labels]))
+    meant = (1 - epsilon) * q[truth, labels]
+    seen = meant + epsilon / p.shape[1]
+    loss = ridge * penalized @ penalized - np.mean(np.log(seen))
 
     by_log_mixed = q / calibrator.temperature
     by_log_mixed[truth, labels] -= 1 / calibrator.temperature
+    by_log_mixed *= (meant / seen)[:, None]
     by_mass = (by_log_mixed * (1 / p.shape[1] - p) / mixed).sum(axis=1)
     by_score = by_mass * (mass - FLOOR) * (1 - mass) / (1 - FLOOR)
     by_log_temperature = -(by_log_mixed * np.log(mixed)).sum() / len(p)

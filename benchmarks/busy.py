@@ -98,7 +98,10 @@ def page_switch(page: Page, number: int) -> float:
 
 def measure(browser: Browser, port: int, repeats: int) -> dict[str, list[float]]:
     """Each interaction `repeats` times, after two to warm up."""
-    page, address = browser.new_context(viewport={"width": 1440, "height": 1000}).new_page(), f"http://127.0.0.1:{port}/"
+    page, address = (
+        browser.new_context(viewport={"width": 1440, "height": 1000}).new_page(),
+        f"http://127.0.0.1:{port}/",
+    )
     times: dict[str, list[float]] = {}
     for name, act in zip(BUDGETS, (another_query, another_k, page_switch), strict=True):
         page.goto(address)

@@ -198,6 +198,51 @@ def test_a_strong_ridge_leaves_the_sink_the_same_for_every_query():
     np.testing.assert_allclose(fitted.sink[1:], 0, atol=1e-5)
 
 
+# ---- The noise floor
+
+
+def with_wrong_labels(share, seed=2):
+    """Overconfident votes, their labels, and the same labels with a share replaced by any class."""
+    p, facts, labels = overconfident(3000, seed, sharpness=1.5)
+    rng = np.random.default_rng(seed)
+    return p, facts, labels, np.where(rng.random(len(labels)) < share, rng.integers(0, 5, len(labels)), labels)
+
+
+@pytest.mark.parametrize("share", [0.2, 0.5])
+def test_with_the_floor_of_its_labels_the_fit_is_about_true_labels(share):
+    p, facts, labels, given = with_wrong_labels(share)
+    clean, floored, naive = (
+        loss(p, facts, labels, fit_calibrator(p, facts, seen, epsilon=epsilon))
+        for seen, epsilon in ((labels, 0.0), (given, share), (given, 0.0))
+    )
+    assert naive > clean + 0.015
+    assert floored - clean < 0.25 * (naive - clean)
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.3])
+def test_no_step_away_from_the_fit_makes_the_given_labels_likelier(epsilon):
+    p, facts, _, given = with_wrong_labels(0.3)
+    fitted = fit_calibrator(p, facts, given, epsilon=epsilon)
+
+    def penalized(sink, temperature):
+        q = (1 - epsilon) * calibrate(p, facts, Calibrator(sink, temperature)) + epsilon / 5
+        return metrics.negative_log_likelihood(q, given) + 1e-3 * np.sum(sink[1:] ** 2)
+
+    least = penalized(fitted.sink, fitted.temperature)
+    for step in np.vstack([np.eye(4), -np.eye(4)]) * 0.1:
+        assert penalized(fitted.sink + step, fitted.temperature) > least
+    for factor in (0.95, 1.05):
+        if not epsilon or factor * fitted.temperature >= 1:
+            assert penalized(fitted.sink, fitted.temperature * factor) > least
+
+
+def test_a_floor_only_softens_and_none_changes_nothing():
+    p, facts, labels = overconfident(sharpness=0.4)
+    assert fit_calibrator(p, facts, labels).temperature < 1
+    assert fit_calibrator(p, facts, labels, epsilon=0.3).temperature >= 1
+    assert fit_calibrator(p, facts, labels, epsilon=0.0) == fit_calibrator(p, facts, labels)
+
+
 # ---- The calibrator as a thing
 
 
@@ -240,6 +285,8 @@ P, FACTS, LABELS = overconfident(5)
         (lambda: fit_calibrator(P, FACTS, LABELS + 5), "labels must be integers between 0 and 4"),
         (lambda: fit_calibrator(P, FACTS, LABELS * 1.0), "labels must be integers"),
         (lambda: fit_calibrator(P, FACTS, LABELS, ridge=-1), "ridge must not be negative"),
+        (lambda: fit_calibrator(P, FACTS, LABELS, epsilon=1.0), "epsilon must be at least 0 and below 1"),
+        (lambda: fit_calibrator(P, FACTS, LABELS, epsilon=-0.1), "epsilon must be at least 0 and below 1"),
     ],
 )
 @pytest.mark.filterwarnings("ignore:divide by zero", "ignore:invalid value")

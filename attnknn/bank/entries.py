@@ -29,7 +29,8 @@ class Entries:
     Attributes:
         ids: Stable ids, shape (N,).
         keys: Unit embeddings, shape (N, D).
-        labels: Clean labels, integers of shape (N,).
+        labels: Labels before the noise that `observe` adds, integers of shape (N,): the dataset's, or what label
+            noise and cleaning in training made of them.
         groups: Equal numbers mark exact duplicates, shape (N,).
         neighborhoods: Each entry's nearest other entries, rows of the bank, shape (N, M); −1 pads.
         n_classes: C.

@@ -32,6 +32,7 @@ SINK_RIDGE = 1e-4
 SINK_START = -4.0
 HINGE = 0.1
 METRIC_RANK = 8
+HIGHEST_FLOOR = 0.95  # of labels: above it, nothing could be learned from them
 HIGHEST_RATE = 0.9  # of the rate at which the clean label stops being the most frequent one
 
 
@@ -52,7 +53,32 @@ def noise_draws(config: AttentionConfig, n_classes: int, seed: int) -> list[Labe
     ]
 
 
-def fit_votes(queries: Queries, entries: Entries, config: AttentionConfig, seed: int) -> FittedVotes:
+def noise_floor(queries: Queries, entries: Entries, k: int) -> float:
+    """Estimate the share of labels that any class may have taken, from how often they are what a vote says.
+
+    ε = (1 − accuracy) C / (C − 1), the accuracy being the better one of baseline and uniform vote
+
+    What the vote itself gets wrong is in it too, so it is too high where that is much.
+
+    Args:
+        queries: Held-out queries with labels as they were given.
+        entries: The bank that will be used.
+        k: How many neighbors vote.
+
+    Returns:
+        Between 0 and `HIGHEST_FLOOR`.
+    """
+    if queries.labels is None:
+        raise ValueError("a noise floor is that of labels, however: queries.labels=None")
+    n_classes, neighbors = entries.n_classes, queries.pool.first(k)
+    uniform = tally(np.ones_like(neighbors.distances), entries.labels[neighbors.entries], n_classes)
+    accuracy = max(float(np.mean(vote.argmax(axis=1) == queries.labels)) for vote in (queries.logits, uniform))
+    return min((1 - accuracy) * n_classes / max(n_classes - 1, 1), HIGHEST_FLOOR)
+
+
+def fit_votes(
+    queries: Queries, entries: Entries, config: AttentionConfig, seed: int, epsilon: float = 0.0
+) -> FittedVotes:
     """Fit every compared vote with the same draws, the same floor and the same kind of calibrator.
 
     Args:
@@ -60,34 +86,56 @@ def fit_votes(queries: Queries, entries: Entries, config: AttentionConfig, seed:
         entries: The bank that will be used.
         config: Heads, k, ridge and noise.
         seed: Of the noise draws.
+        epsilon: The noise floor, where the queries' labels are not all true; see `noise_floor`.
     """
-    if queries.labels is None:
+    return fit_votes_on([(queries, entries)], config, seed, epsilon)
+
+
+def fit_votes_on(
+    folds: Sequence[tuple[Queries, Entries]], config: AttentionConfig, seed: int, epsilon: float = 0.0
+) -> FittedVotes:
+    """Fit the votes on several banks at once: cross-fitting, where every item is a query once and an entry elsewhere.
+
+    Args:
+        folds: Queries with true labels, each with the bank whose embedder has not seen them.
+        config: Heads, k, ridge and noise.
+        seed: Of the noise draws.
+        epsilon: The noise floor, where the queries' labels are not all true; see `noise_floor`.
+    """
+    if any(queries.labels is None for queries, _ in folds):
         raise ValueError("votes are fitted on queries with labels, however: queries.labels=None")
-    draws = [observe(entries, noise) for noise in noise_draws(config, entries.n_classes, seed)]
-    neighbors, with_keys = queries.pool.first(config.k), reads_keys(terms_of(config.heads))
-    around = stack([surround(queries.keys, neighbors, seen, queries.groups, with_keys) for seen in draws])
-    labels = np.tile(queries.labels, len(draws))
+    n_classes, with_keys = folds[0][1].n_classes, reads_keys(terms_of(config.heads))
+    draws = noise_draws(config, n_classes, seed)
+    worlds = [(queries, observe(entries, noise)) for noise in draws for queries, entries in folds]
+    around = stack([surround(one.keys, one.pool.first(config.k), seen, one.groups, with_keys) for one, seen in worlds])
+    labels = np.concatenate([queries.labels for queries, _ in worlds])
     distance = _tune_sharpness(
-        lambda s: tally(distance_weights(around, s), around.labels, entries.n_classes), around, labels
+        lambda s: tally(distance_weights(around, s), around.labels, n_classes), around, labels, epsilon
     )
-    prototype = _tune_sharpness(lambda s: prototype_probabilities(around.average_distances, s), around, labels)
+    prototype = _tune_sharpness(lambda s: prototype_probabilities(around.average_distances, s), around, labels, epsilon)
     fitted = FittedVotes(
         distance,
         prototype,
-        fit_attention(around, labels, config, distance, with_averages=False),
-        fit_attention(around, labels, config, distance, with_averages=True),
+        fit_attention(around, labels, config, distance, with_averages=False, epsilon=epsilon),
+        fit_attention(around, labels, config, distance, with_averages=True, epsilon=epsilon),
         calibrators={},
     )
-    ballots = [cast_votes(queries, config.k, seen, fitted) for seen in draws]
+    ballots = [cast_votes(queries, config.k, seen, fitted) for queries, seen in worlds]
     calibrators = {}
     for name in COMPARED:
-        probabilities = np.concatenate([ballot.votes[name].probabilities for ballot in ballots])
-        calibrators[name] = fit_calibrator(probabilities, query_facts(around.distances, probabilities), labels)
+        p = np.concatenate([ballot.votes[name].probabilities for ballot in ballots])
+        calibrators[name] = fit_calibrator(p, query_facts(around.distances, p), labels, epsilon=epsilon)
     return replace(fitted, calibrators=calibrators)
 
 
 def fit_attention(
-    around: Surroundings, labels: NDArray[np.integer], config: AttentionConfig, sharpness: float, with_averages: bool
+    around: Surroundings,
+    labels: NDArray[np.integer],
+    config: AttentionConfig,
+    sharpness: float,
+    with_averages: bool,
+    epsilon: float = 0.0,
+    beginnings: np.random.Generator | None = None,
 ) -> Attention:
     """Fit one attention vote, starting at the tuned distance vote with every added term near zero.
 
@@ -99,6 +147,9 @@ def fit_attention(
         config: Heads, ridge and the hinge's floor.
         sharpness: θ of the tuned distance vote.
         with_averages: Whether class averages sit at the table.
+        epsilon: The noise floor: share of `labels` that any class may have taken.
+        beginnings: Multiplies every number of the start by exp(N(0, 1)); heads that see the same terms would
+            otherwise stay equal, as they begin.
 
     Returns:
         NumPy arrays, float64.
@@ -110,12 +161,15 @@ def fit_attention(
 
     def loss_and_gradient(vector: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         moving = torch.tensor(vector, requires_grad=True)
-        loss = _loss(layout, layout.unpack(moving), world, fixed, truth, config)
+        loss = _loss(layout, layout.unpack(moving), world, fixed, truth, config, epsilon)
         (gradient,) = torch.autograd.grad(loss, moving)
         return loss.item(), gradient.numpy()
 
+    start = layout.start
+    if beginnings is not None:
+        start = start * np.exp(beginnings.normal(size=start.shape))
     found = minimize(
-        loss_and_gradient, layout.start, jac=True, method="L-BFGS-B", bounds=layout.bounds, options={"maxiter": 300}
+        loss_and_gradient, start, jac=True, method="L-BFGS-B", bounds=layout.bounds, options={"maxiter": 300}
     )
     fitted = layout.unpack(torch.tensor(found.x))
     return replace(
@@ -166,11 +220,13 @@ def _loss(
     features: Tensor | None,
     truth: Tensor,
     config: AttentionConfig,
+    epsilon: float,
 ) -> Tensor:
     heads = attend(world, attention, features=features)
     said = heads.probabilities.mean(dim=1)
     of_truth = said.gather(1, truth[:, None])[:, 0]
-    fit = -torch.log((1 - FLOOR) * of_truth + FLOOR / world.n_classes).mean()
+    meant = (1 - FLOOR) * of_truth + FLOOR / world.n_classes
+    fit = -torch.log((1 - epsilon) * meant + epsilon / world.n_classes).mean()
     listened = heads.weights / heads.weights.sum(dim=-1, keepdim=True)
     missing = torch.relu(config.minimum_effective - torch.exp(entropy(listened)))
     ridge = config.ridge * (attention.coefficients[layout.added] ** 2).sum()
@@ -188,15 +244,19 @@ def _first_metric(around: Surroundings) -> NDArray[np.float64]:
 
 
 def _tune_sharpness(
-    probabilities: Callable[[float], NDArray[np.float64]], around: Surroundings, labels: NDArray[np.integer]
+    probabilities: Callable[[float], NDArray[np.float64]],
+    around: Surroundings,
+    labels: NDArray[np.integer],
+    epsilon: float,
 ) -> float:
     """Choose the sharpness of a one-number vote by its NLL after the shared calibrator."""
 
     def calibrated_loss(log_sharpness: float) -> float:
         p = probabilities(float(np.exp(log_sharpness)))
         facts = query_facts(around.distances, p)
-        fitted: Calibrator = fit_calibrator(p, facts, labels)
-        return negative_log_likelihood(calibrate(p, facts, fitted), labels)
+        fitted: Calibrator = fit_calibrator(p, facts, labels, epsilon=epsilon)
+        q = (1 - epsilon) * calibrate(p, facts, fitted) + epsilon / around.n_classes
+        return negative_log_likelihood(q, labels)
 
     found = minimize_scalar(
         calibrated_loss, bounds=(np.log(0.1), np.log(100.0)), method="bounded", options={"xatol": 0.05}

@@ -17,6 +17,7 @@ from attnknn.prediction import Prediction
 from attnknn.ui import preparing, state, store, upload
 from attnknn.ui.board import draw_board
 from attnknn.ui.display import notice
+from attnknn.ui.labels import write_labels
 from attnknn.ui.present import describe_source, present
 
 BOARD = "board"
@@ -154,6 +155,7 @@ def choose_setting(trained: AttnKNN, places: list[DeltaGenerator]) -> Setting:
         bind="query-params",
         help="Names the draw of label noise.",
     )
+    _tell_labels(trained)
     return Setting(int(k), float(temperature), LabelNoise(kind, float(rate), int(seed + 0.5)))
 
 
@@ -208,7 +210,10 @@ def take_away(trained: AttnKNN, prediction: Prediction) -> None:
 
 def _show_tables(trained: AttnKNN, prediction: Prediction) -> None:
     neighbors, votes = prediction.neighbors_frame(), prediction.votes_frame()
-    st.caption("One row per neighbor and head: labels, weight, score, and what each term added to the score.")
+    st.caption(
+        "One row per neighbor and head: the label before and after the noise set above, weight, score, and what each "
+        "term added to the score."
+    )
     st.dataframe(neighbors, hide_index=True)
     st.caption("One row per vote and class, before and after calibration.")
     st.dataframe(votes, hide_index=True)
@@ -222,6 +227,15 @@ def _show_tables(trained: AttnKNN, prediction: Prediction) -> None:
     if prediction.queries.labels is not None:
         st.code(_python_snippet(trained, prediction), language="python")
     st.code(_terminal_snippet(trained, prediction), language="bash")
+
+
+def _tell_labels(trained: AttnKNN) -> None:
+    """Say which labels vote, where they are not the dataset's own: their mistakes are not hatched."""
+    if before := write_labels(trained.config):
+        st.caption(
+            f"The entries carry the labels that training saw: **{before}**. Label noise comes on top of them, and only "
+            "what it flips is hatched."
+        )
 
 
 def _go_to(query: str) -> None:

@@ -15,6 +15,7 @@ from attnknn.models.attention import HEADS
 from attnknn.prediction import Prediction
 from attnknn.ui.atlas import Atlas, pack_atlas
 from attnknn.ui.board import BoardData, Curve, Feature, Head, Neighbor, Vote
+from attnknn.ui.labels import write_labels
 from attnknn.ui.palette import class_colors
 from attnknn.votes import COMPARED, TITLES
 
@@ -68,15 +69,21 @@ def present(
 
 def describe_source(classifier: AttnKNN, prediction: Prediction, digest: str) -> str:
     """Say in one line what a view was computed from."""
-    noise = prediction.noise
-    labels = (
-        f"{noise.kind} label noise {noise.rate:.0%}, seed {noise.seed}, nested draws" if noise.rate else "clean labels"
-    )
     held_out = classifier.card["sizes"]["held_out"]
     return (
-        f"exact search over {len(classifier.entries):,} entries · {labels} · attention: {len(prediction.heads)} heads, "
-        f"fitted on {held_out:,} held-out queries · checkpoint {classifier.name} ({digest})"
+        f"exact search over {len(classifier.entries):,} entries · {_labels(classifier, prediction)} · "
+        f"attention: {len(prediction.heads)} heads, fitted on {held_out:,} held-out queries · "
+        f"checkpoint {classifier.name} ({digest})"
     )
+
+
+def _labels(classifier: AttnKNN, prediction: Prediction) -> str:
+    """Say whose labels vote: those that training saw, and what noise was added to them since."""
+    trained, noise = write_labels(classifier.config), prediction.noise
+    added = f"{noise.kind} label noise {noise.rate:.0%}, seed {noise.seed}, nested draws" if noise.rate else ""
+    if not trained:
+        return added or "no label noise"
+    return f"trained with labels: {trained} · {added or 'no label noise'} added"
 
 
 class _Features:

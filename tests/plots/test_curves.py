@@ -59,6 +59,46 @@ def test_a_sentence_says_where_a_curve_begins_and_ends():
     assert describe(first(1), LOSS).endswith("2.000 after epoch 1.")
 
 
+ROUNDS = {"epoch": [1.0, 2.0, 3.0, 4.0, 5.0], "loss": [2.0, 1.5, 1.0, 2.2, 0.9], "held_out_accuracy": [0.1] * 5}
+"""Two of three rounds of three epochs each; the second has just begun."""
+
+
+@CURVES
+@pytest.mark.parametrize("n", range(6))
+def test_rounds_follow_each_other_and_each_has_a_line_of_its_own(curve: Curve, n: int):
+    table = {name: column[:n] for name, column in ROUNDS.items()}
+    lines = training_curve(table, curve, 9, 3).data
+    assert [list(line.x) for line in lines] == [table["epoch"][:3], table["epoch"][3:], []]
+    assert [value for line in lines for value in line.y] == table[curve.column]
+    assert all("markers" in line.mode for line in lines if len(line.x) == 1), "a single point can be seen"
+
+
+@CURVES
+def test_a_mark_stands_where_a_round_begins_from_the_start(curve: Curve):
+    empty, begun = (
+        training_curve({name: column[:n] for name, column in ROUNDS.items()}, curve, 9, 3).layout for n in (0, 5)
+    )
+    assert empty.shapes == begun.shapes
+    assert empty.annotations == begun.annotations
+    assert [mark.x0 for mark in begun.shapes] == [mark.x1 for mark in begun.shapes] == [3, 6]
+    assert [(one.x, one.text) for one in begun.annotations] == [
+        (0, "round 1 of 3"),
+        (3, "round 2 of 3"),
+        (6, "round 3 of 3"),
+    ]
+    assert tuple(begun.xaxis.range) == (0, 9)
+
+
+def test_a_run_of_one_round_has_no_marks():
+    layout = training_curve(TABLE, LOSS, 3).layout
+    assert (layout.shapes, layout.annotations) == ((), ())
+
+
+def test_a_sentence_tells_rounds_apart():
+    told = describe(ROUNDS, LOSS, 9, 3)
+    assert told.endswith(": 2.000 after epoch 1, 1.000 after epoch 3; 2.200 after epoch 4, 0.900 after epoch 5.")
+
+
 def test_plots_need_neither_streamlit_nor_torch():
     code = (
         "import sys; from attnknn.plots.curves import LOSS, training_curve\n"

@@ -19,7 +19,7 @@ from attnknn.metrics import negative_log_likelihood
 from attnknn.models.attention import HEADS, Attention, attend, terms_of
 from attnknn.models.terms import TERMS, Surroundings
 from attnknn.training import attention as fitting
-from attnknn.training.attention import fit_attention, fit_votes, noise_draws
+from attnknn.training.attention import fit_attention, fit_votes, fit_votes_on, noise_draws, noise_floor
 from attnknn.votes import COMPARED, attention_vote, distance_weights
 from tests.conftest import FAMILIAR, QUICK_ATTENTION
 from tests.strategies import NO_SINK
@@ -211,7 +211,56 @@ def test_the_fit_sees_every_bearable_rate_and_each_in_fresh_draws():
     assert min(seeds[0]) > 9999
 
 
+# ---- Wrong labels to fit on
+
+
+def test_a_noise_floor_keeps_the_fit_from_learning_the_noise(world):
+    """The same queries, 40 % of their labels replaced by any class: with the floor, the true ones are likelier."""
+    around, truth = world
+    rng = np.random.default_rng(5)
+    given = np.where(rng.random(len(truth)) < 0.4, rng.integers(0, 5, len(truth)), truth)
+    config = replace(QUICK_ATTENTION, heads=("trusted",))
+
+    def loss_of_truth(epsilon: float) -> float:
+        fitted = fit_attention(around, given, config, SHARPNESS, False, epsilon)
+        p = attend(around, fitted).probabilities.mean(axis=1)[np.arange(len(truth)), truth]
+        return float(-np.log(0.999 * p + 0.001 / 5).mean())
+
+    assert loss_of_truth(0.4) < loss_of_truth(0.0) - 0.02
+
+
+def test_the_floor_is_estimated_from_the_better_of_two_votes(iris: AttnKNN):
+    queries = held_out(iris)
+    neighbors = queries.pool.first(8).entries.tolist()
+    votes = [np.bincount(iris.entries.labels[row], minlength=3).argmax() for row in neighbors]
+    lying = replace(queries, logits=-queries.logits)
+    for asked in (queries, lying):
+        baseline = asked.logits.argmax(axis=1)
+        accuracy = max(np.mean(votes == queries.labels), np.mean(baseline == queries.labels))
+        assert noise_floor(asked, iris.entries, 8) == pytest.approx((1 - accuracy) * 3 / 2)
+    nonsense = replace(lying, labels=((np.array(votes) + 1) % 3).astype(np.int32))
+    nonsense = replace(nonsense, logits=np.eye(3, dtype=np.float32)[votes])
+    assert noise_floor(nonsense, iris.entries, 8) == 0.95
+    with pytest.raises(ValueError, match="a noise floor is that of labels"):
+        noise_floor(replace(queries, labels=None), iris.entries, 8)
+
+
 # ---- Every vote
+
+
+def test_queries_in_folds_with_one_bank_are_fitted_like_all_at_once(iris: AttnKNN):
+    """The order of the queries changes, and with it only rounding; where an item lies in a fold does not matter."""
+    queries = held_out(iris, slice(0, 30))
+    parts = [queries.take(np.arange(start, 30, 2)) for start in (0, 1)]
+    whole = fit_votes(queries, iris.entries, TRUSTED, seed=0)
+    folded = fit_votes_on([(part, iris.entries) for part in parts], TRUSTED, seed=0)
+    assert folded.distance == pytest.approx(whole.distance, rel=1e-2)
+    np.testing.assert_allclose(folded.attention.coefficients, whole.attention.coefficients, atol=0.05)
+    one, two = (
+        AttnKNN(iris.bundle, fitted, iris.card, {}).predict_items().ballot.calibrated["attention"]
+        for fitted in (whole, folded)
+    )
+    np.testing.assert_allclose(one, two, atol=5e-3)
 
 
 def held_out(iris: AttnKNN, rows: slice = slice(0, 40)) -> Queries:

@@ -1,9 +1,15 @@
 """Jobs of a test lie in a folder of its own, nobody works on them, and no page looks again by itself."""
 
+from dataclasses import replace
+
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from attnknn.config import Cleaning, LabelNoise
+from attnknn.data import load_dataset
 from attnknn.jobs import JobSettings, JobStore
+from attnknn.training.run import fit
+from tests.conftest import QUICK
 from tests.ui.apps import REPOSITORY, checked
 from tests.ui.training import press
 
@@ -22,6 +28,14 @@ def checkpoints(bench, monkeypatch):
     """A folder of checkpoints of this test's own, which holds `iris`."""
     monkeypatch.setenv("ATTNKNN_CHECKPOINTS", str(bench))
     return bench
+
+
+@pytest.fixture(scope="session")
+def cleaned():
+    """A classifier whose training labels were wrong and then cleaned, and what its run reported."""
+    reports = []
+    config = replace(QUICK, label_noise=LabelNoise("symmetric", 0.4, seed=3), cleaning=Cleaning(1, "drop"))
+    return fit(load_dataset("iris"), config, lambda *one: reports.append(one)), reports
 
 
 @pytest.fixture

@@ -169,6 +169,17 @@ def test_the_source_of_a_view_is_one_line():
         "exact search over 1,005 entries · symmetric label noise 40%, seed 3, nested draws · attention: "
         f"{len(prediction.heads)} heads, fitted on 252 held-out queries · checkpoint digits (abc123)"
     )
-    clean = describe_source(*decide("iris", noise=LabelNoise())[:2], "x")
-    assert "clean labels" in clean
-    assert "seed" not in clean
+    plain = describe_source(*decide("iris", noise=LabelNoise())[:2], "x")
+    assert " · no label noise · " in plain
+    assert "seed" not in plain
+
+
+@pytest.mark.parametrize(
+    ("noise", "added"),
+    [(LabelNoise(), "no label noise added"), (NOISE, "symmetric label noise 40%, seed 3, nested draws added")],
+)
+def test_labels_that_were_wrong_from_the_start_are_not_called_clean(cleaned, noise, added):
+    trained, _ = cleaned
+    line = describe_source(trained, trained.predict_items(None, 3, noise), "x")
+    assert f" · trained with labels: 40% symmetric label noise, cleaned once (drop) · {added} · " in line
+    assert "clean labels" not in line

@@ -91,7 +91,7 @@ def test_two_are_compared_side_by_side(checkpoints, iris, open_training):
     iris.save("iris-2", checkpoints)
     app = pick(open_training(view="checkpoints"), "checkpoint_list", 0, 1)
     rows = app.dataframe[1].value
-    assert list(rows.columns) == ["noise", "vote", "iris", "iris-2"]
+    assert list(rows.columns) == ["noise added", "vote", "iris", "iris-2"]
     assert (rows["iris"] == rows["iris-2"]).all()
     assert any("settings are the same" in line for line in markdown(app))
 

@@ -9,8 +9,10 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from attnknn.checkpoints import open_checkpoint, root_from_environment
+from attnknn.config import TrainingConfig
 from attnknn.ui import shell, store
 from attnknn.ui.display import or_sentence
+from attnknn.ui.labels import is_round, write_cleaning, write_labels, write_noise
 from attnknn.votes import TITLES
 
 Card = dict[str, Any]
@@ -20,6 +22,8 @@ SHOWN = {  # column of the list → vote, noise kind, noise rate
     "attention, 40 % noise": ("attention", "symmetric", 0.4),
     "uniform, 40 % noise": ("uniform", "symmetric", 0.4),
 }
+NOISE_ADDED = "Label noise of the bank, added after training. Symmetric: any other class, equally likely."
+OWN_LABELS = "the dataset's"
 SETTINGS = ("seed", "held_out")
 OF_EMBEDDER = ("kind", "epochs", "dimension", "width", "batch_size", "learning_rate", "dropout")
 
@@ -29,6 +33,17 @@ def read_card(name: str) -> Card | str:
     root = root_from_environment()
     path = root / name / "card.json"
     return _read(name, str(root), path.stat().st_mtime_ns if path.is_file() else 0)
+
+
+def config_of(card: Card) -> TrainingConfig:
+    """Return how a checkpoint was trained."""
+    return TrainingConfig.from_dict(card["config"])
+
+
+def rounds_of(card: Card) -> list[dict[str, Any]]:
+    """Return what each round of cleaning did; nobody checks this part of a stranger's card."""
+    found = card.get("cleaning")
+    return [one for one in found if is_round(one)] if isinstance(found, list) else []
 
 
 def offer_opening(name: str, place: DeltaGenerator) -> None:
@@ -48,21 +63,22 @@ def list_row(name: str, card: Card | str) -> dict[str, Any]:
         return {"name": name, "data": "damaged"}
     found = {(row["vote"], row["noise_kind"], row["noise_rate"]): row["accuracy"] for row in card.get("metrics", [])}
     numbers = {column: 100 * found[wanted] if wanted in found else None for column, wanted in SHOWN.items()}
-    embedder = card["config"]["embedder"]
-    facts = {"n": card["sizes"]["test"], "epochs": embedder["epochs"], "seed": card["config"]["seed"]}
-    return {"name": name, "data": card["dataset"]["name"], **numbers, **facts}
+    config, sizes = card["config"], card["sizes"]
+    what = {"data": card["dataset"]["name"], "labels": write_labels(config_of(card)) or OWN_LABELS}
+    facts = {"n": sizes.get("test"), "epochs": config["embedder"].get("epochs"), "seed": config["seed"]}
+    return {"name": name, **what, **numbers, **facts}
 
 
 def compare(cards: dict[str, Card]) -> list[dict[str, str]]:
-    """Lay out two or more checkpoints side by side: a row per vote and noise, a column per checkpoint."""
+    """Lay out two or more checkpoints side by side: a row per vote and added noise, a column per checkpoint."""
     rows: dict[tuple[str, str], dict[str, str]] = {}
     for name, card in cards.items():
         for row in card.get("metrics", []):
-            noise = f"{row['noise_kind']} {row['noise_rate']:.0%}" if row["noise_rate"] else "clean labels"
+            noise = f"{row['noise_kind']} {row['noise_rate']:.0%}" if row["noise_rate"] else "none"
             low, high = row["accuracy_interval"]
             cell = f"{row['accuracy']:.1%} [{low:.1%}, {high:.1%}], NLL {row['nll']:.3f}"
             rows.setdefault((noise, TITLES.get(row["vote"], row["vote"])), {})[name] = cell
-    return [{"noise": noise, "vote": vote} | cells for (noise, vote), cells in rows.items()]
+    return [{"noise added": noise, "vote": vote} | cells for (noise, vote), cells in rows.items()]
 
 
 def compare_settings(cards: dict[str, Card]) -> list[dict[str, str]]:
@@ -74,8 +90,10 @@ def compare_settings(cards: dict[str, Card]) -> list[dict[str, str]]:
 
 
 def _settings(card: Card) -> dict[str, str]:
-    config = card["config"]
-    found = {"data": card["dataset"]["title"], "test items": card["sizes"]["test"]}
+    config, typed = card["config"], config_of(card)
+    found = {"data": card["dataset"]["title"], "test items": card["sizes"].get("test")}
+    found |= {"entries": card["sizes"].get("fit"), "label noise in training": write_noise(typed) or "none"}
+    found |= {"labels": write_cleaning(typed) or "not cleaned"}
     found |= {name.replace("_", " "): config[name] for name in SETTINGS}
     found |= {name.replace("_", " "): config["embedder"].get(name) for name in OF_EMBEDDER}
     found |= {"k": config["attention"]["k"], "heads": ", ".join(config["attention"]["heads"])}

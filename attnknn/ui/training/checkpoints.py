@@ -21,6 +21,7 @@ from attnknn.shelf import (
 )
 from attnknn.ui import store
 from attnknn.ui.display import explained, literal
+from attnknn.ui.labels import write_labels, write_round
 from attnknn.ui.training import cards, table
 from attnknn.ui.training.starting import follow
 from attnknn.work.submit import SWEEP_KS, SWEEP_NOISES, submit_evaluation, submit_preparation
@@ -34,7 +35,7 @@ def show() -> None:
     _say_what_happened()
     names = store.names()
     if not names:
-        st.info("There are no checkpoints yet. Train one on the left, or import one.", icon=":material/info:")
+        st.info("There are no checkpoints yet. Train one, or import one.", icon=":material/info:")
     else:
         picked = _show_list(names)
         if len(picked) == 1:
@@ -51,14 +52,22 @@ def _show_list(names: tuple[str, ...]) -> list[str]:
     import pandas as pd
 
     rows = pd.DataFrame([cards.list_row(name, cards.read_card(name)) for name in names])
-    percents = {column: st.column_config.NumberColumn(format="%.1f %%") for column in cards.SHOWN}
+    percents = {
+        column: st.column_config.NumberColumn(format="%.1f %%", help=cards.NOISE_ADDED if rate else None)
+        for column, (_, _, rate) in cards.SHOWN.items()
+    }
     event: Any = st.dataframe(
         rows,
         key=f"checkpoint_list_{st.session_state.get(MOVED, 0)}",
         hide_index=True,
         on_select="rerun",
         selection_mode="multi-row",
-        column_config=percents | {"n": st.column_config.NumberColumn(help="Test items that the accuracies are of.")},
+        column_config=percents
+        | {
+            "data": st.column_config.TextColumn(width=115),
+            "labels": st.column_config.TextColumn(help="Those that training saw. Test items keep the dataset's."),
+            "n": st.column_config.NumberColumn(help="Test items that the accuracies are of."),
+        },
         alt="Checkpoints with their accuracy on test under the attention and the uniform vote.",
     )
     return [names[row] for row in event["selection"]["rows"] if row < len(names)]
@@ -73,10 +82,18 @@ def _show_one(name: str) -> None:
             st.error(literal(card), icon=":material/error:")
         else:
             cards.offer_opening(name, head)
+            _tell_labels(card)
             if card.get("command"):
                 st.code(str(card["command"]), language="bash", wrap_lines=True)
             _offer_work(name)
         _offer_verbs(name, is_sound=not isinstance(card, str))
+
+
+def _tell_labels(card: cards.Card) -> None:
+    """Say what became of the labels before anybody saw them, where they are not the dataset's own."""
+    if before := write_labels(cards.config_of(card)):
+        lines = [f"Trained with labels that are not the dataset's own: {before}. Test items keep theirs."]
+        st.caption("  \n".join([*lines, *(literal(write_round(one)) for one in cards.rounds_of(card))]))
 
 
 def _offer_work(name: str) -> None:
@@ -120,7 +137,10 @@ def _offer_verbs(name: str, is_sound: bool) -> None:
 
 def _show_side_by_side(picked: list[str]) -> None:
     found = {name: card for name in picked if not isinstance(card := cards.read_card(name), str)}
-    st.caption("Accuracy on test with its 95 % interval, and NLL in nats, by vote and label noise.")
+    st.caption(
+        "Accuracy on test with its 95 % interval, and NLL in nats, by vote and by the label noise that was added to "
+        "the bank after training."
+    )
     metrics = cards.compare(found)
     st.dataframe(metrics, height="content", hide_index=True, key="side_by_side", alt="Metrics of picked checkpoints.")
     differences = cards.compare_settings(found)

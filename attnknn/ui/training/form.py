@@ -17,6 +17,7 @@ from attnknn.models.attention import HEADS
 from attnknn.training.defaults import SHARES, default_config
 from attnknn.ui import state
 from attnknn.ui.display import explained, literal, notice
+from attnknn.ui.labels import TIMES
 from attnknn.ui.training import bring, table
 from attnknn.ui.training.estimate import Amount, Estimate, Timing, estimate, n_trained, time_run, weigh
 from attnknn.ui.training.starting import new_name, start
@@ -26,9 +27,6 @@ BUDGETS = {"quick": 0.25, "usual": 1.0, "thorough": 3.0}
 """Names of budgets, and how many times the usual epochs each has."""
 
 TITLES = {"cnn": "network for tiny images", "fast_cnn": "network for small images", "mlp": "small network for rows"}
-CLEANINGS = ("never", "once", "twice")
-"""How often labels are cleaned; the place of a word is its number."""
-
 TIMED = 8  # finished runs that an estimate rests on, at most
 
 
@@ -90,7 +88,7 @@ def offer_start(choice: Choice) -> None:
         )
         return
     is_here = bring.offer_data(choice.description)
-    st.caption(_expect(choice).sentence())
+    st.caption(_count_rounds(choice.config) + _expect(choice).sentence())
     if st.button(
         "Start", type="primary", icon=":material/play_arrow:", key="start", width="stretch", disabled=not is_here
     ):
@@ -164,14 +162,15 @@ def _choose_dropout(usual: EmbedderConfig) -> float:
 def _choose_labels() -> tuple[LabelNoise | None, Cleaning | None]:
     """Offer to make training labels wrong, and to clean them by their neighbors."""
     with st.expander("Labels: noise and cleaning", icon=":material/label:", key="labels"):
-        left, right = st.columns(2)
+        left, right = st.columns(2)  # one row of columns per choice: on a narrow screen, what belongs together stays so
         most = round(100 * LIMITS["label_noise"][1])
         why = "Share of all training labels that are replaced before anything sees them. Test keeps its own."
         percent = left.number_input("Wrong labels, %", 0, most, 0, 5, key="wrong_labels", help=why)
         why = "symmetric: any other class, equally likely. pair: always the next class."
         kind = right.selectbox("Kind of noise", TRAINED_NOISES, disabled=not percent, key="noise_kind", help=why)
         why = "Each time an embedder is trained only to find labels that their neighbors contradict."
-        rounds = CLEANINGS.index(left.selectbox("Clean the labels", CLEANINGS, key="cleaning", help=why))
+        left, right = st.columns(2)
+        rounds = TIMES.index(left.selectbox("Clean the labels", TIMES, key="cleaning", help=why))
         why = "drop: outvoted items are left out. relabel: where 12 of 20 neighbors agree, their label is taken."
         rules = CLEANING_RULES[::-1]
         rule = right.selectbox("Outvoted labels", rules, disabled=not rounds, key="cleaning_rule", help=why)
@@ -192,6 +191,12 @@ def _time(job_id: str) -> Timing | None:
     if config.dataset not in dataset_names():
         return None
     return time_run(job, table.events_of(job), _weigh(describe_dataset(config.dataset), config))
+
+
+def _count_rounds(config: TrainingConfig) -> str:
+    """Say how many embedders are trained one after the other, where it is more than one."""
+    rounds = config.n_trainings
+    return f"{rounds} rounds of {config.embedder.epochs} epochs, labels cleaned in between. " if rounds > 1 else ""
 
 
 def _weigh(description: DatasetDescription, config: TrainingConfig) -> Amount:

@@ -20,7 +20,7 @@ def show() -> None:
     """Show past and present jobs, the newest first, and the one that is picked in full."""
     jobs = table.all_jobs()
     if not jobs:
-        st.info("No run was started yet. Choose data on the left, and press Start.", icon=":material/info:")
+        st.info("No run was started yet. Choose data, and press Start.", icon=":material/info:")
         return
     chosen = _filter(jobs)
     if not chosen:

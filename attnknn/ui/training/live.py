@@ -21,11 +21,13 @@ WHEN_PAUSED = 5.0
 WHEN_QUIET = 12.0
 SEEN_TO = 2.0  # seconds between two looks for a worker
 
+# Where columns stand below each other, what runs comes before the long form, and stays there whatever is shown.
 STYLE = """<style>
 [class*="st-key-run_"] > div:first-child { min-height: 2.6rem; }
 .st-key-strip_place_image { min-height: 172px; }
 .st-key-strip_place_table { min-height: 300px; }
 .st-key-numbers_of_a_run > * { flex: 1 1 96px; min-width: 96px; }
+@media (max-width: 640px) { [data-testid="stColumn"]:has(.st-key-view) { order: -1; } }
 [data-testid="stProgress"] [role="progressbar"] > div { background: color-mix(in srgb, currentColor 12%, transparent); }
 </style>"""
 

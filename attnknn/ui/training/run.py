@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +13,7 @@ from attnknn.config import TrainingConfig
 from attnknn.jobs import Event, Job, JobStore
 from attnknn.jobs.table import ENDED
 from attnknn.ui.display import explained, literal
+from attnknn.ui.labels import write_labels, write_noise, write_round
 from attnknn.ui.strip import draw_strip
 from attnknn.ui.training import kinds, story, table
 from attnknn.ui.training.cards import offer_opening
@@ -59,6 +61,7 @@ def draw_body(job: Job) -> None:
         st.error(literal(job.error), icon=":material/error:")
     if job.kind == "train":
         _draw_curves(job, events)
+        _tell_cleanings(job, events)
         _draw_neighbors(job, events)
     st.caption(settings_line(job))
 
@@ -111,26 +114,33 @@ def progress_line(job: Job, events: list[Event]) -> str:
         return f"{job.status} at {job.progress:.0%}"
     if job.wish:
         return f"{job.status} after this step"
-    done = len(story.curve_table(events)["epoch"])
-    is_counting = done and job.stage == story.TRAINING
-    words = [f"Epoch {done} of {story.n_epochs(job)}" if is_counting else literal(job.stage or "Starting")]
     left = story.time_left(job, events)
-    return " · ".join([*words, *([story.write_left(left)] if left is not None else [])])
+    return " · ".join([*_where(job, events), *([story.write_left(left)] if left is not None else [])])
+
+
+def _where(job: Job, events: list[Event]) -> list[str]:
+    """Say where a run is: in which epoch and round while it counts epochs, else in which stage."""
+    done, config = len(story.curve_table(events)["epoch"]), story.config_of(job)
+    if not done or job.stage != story.TRAINING or config is None:
+        return [literal(job.stage or "Starting")]
+    words, rounds = [f"Epoch {done} of {config.n_epochs}"], config.n_trainings
+    return [*words, f"round {math.ceil(done / config.embedder.epochs)} of {rounds}"] if rounds > 1 else words
 
 
 def settings_line(job: Job) -> str:
     """Say what a job was asked to do."""
-    config = job.spec.get("config")
+    config = story.config_of(job)
     words = _settings_of(config) if job.kind == "train" and config else []
     words += [f"attempt {job.attempt}"] if job.attempt > 1 else []
     return literal(" · ".join([*words, f"job {job.id[:8]}"]))
 
 
-def _settings_of(config: dict[str, Any]) -> list[str]:
-    embedder, attention = config.get("embedder", {}), config.get("attention", {})
-    words = [f"{embedder.get('epochs')} epochs", f"seed {config.get('seed')}", f"k {attention.get('k')}"]
-    words += ["heads " + ", ".join(attention.get("heads", ())), f"held out {config.get('held_out', 0):.0%}"]
-    return [*words, f"width {embedder.get('width')}", f"batch size {embedder.get('batch_size')}"]
+def _settings_of(config: TrainingConfig) -> list[str]:
+    embedder, attention, rounds = config.embedder, config.attention, config.n_trainings
+    words = [f"{rounds} × {embedder.epochs} epochs" if rounds > 1 else f"{embedder.epochs} epochs"]
+    words += [f"seed {config.seed}", f"k {attention.k}", "heads " + ", ".join(attention.heads)]
+    words += [f"held out {config.held_out:.0%}", f"width {embedder.width}", f"batch size {embedder.batch_size}"]
+    return [*words, *filter(None, [write_labels(config)])]
 
 
 def _name(job: Job, place: DeltaGenerator) -> None:
@@ -162,13 +172,28 @@ def _offer_start_again(job: Job, place: DeltaGenerator) -> None:
 def _draw_curves(job: Job, events: list[Event]) -> None:
     from attnknn.plots import curves
 
-    numbers = story.curve_table(events)
+    numbers, config = story.curve_table(events), story.config_of(job)
+    n_epochs, n_rounds = (config.n_epochs, config.n_trainings) if config else (0, 1)
+    held_out = curves.HELD_OUT_NOISY if config and write_noise(config) else curves.HELD_OUT
     places = st.columns(2)
-    for place, curve in zip(places, (curves.LOSS, curves.HELD_OUT), strict=True):
-        figure = curves.training_curve(numbers, curve, story.n_epochs(job))
+    for place, curve in zip(places, (curves.LOSS, held_out), strict=True):
+        figure = curves.training_curve(numbers, curve, n_epochs, n_rounds)
         with place.container(key=f"{curve.column}_{job.id}", height=curves.HEIGHT + 8, border=False):
-            alt = curves.describe(numbers, curve) if not job.is_active else curve.title
+            alt = curves.describe(numbers, curve, n_epochs, n_rounds) if not job.is_active else curve.title
             st.plotly_chart(figure, key=f"curve_{curve.column}_{job.id}", config=CHART, alt=alt)
+
+
+def _tell_cleanings(job: Job, events: list[Event]) -> None:
+    """Say what each round of cleaning did; one that is still to come has its line already."""
+    done, config = story.cleanings(events), story.config_of(job)
+    lines = []
+    for number in range(1, config.n_trainings if config else 1):
+        if number in done:
+            lines.append(literal(write_round(done[number])))
+        elif job.state not in ENDED:
+            lines.append(f"Cleaning after round {number}: to come.")
+    if lines:
+        st.caption("  \n".join(lines))
 
 
 def _draw_neighbors(job: Job, events: list[Event]) -> None:

@@ -11,8 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from attnknn.config import TrainingConfig
 from attnknn.jobs import Event, Job
 from attnknn.ui.atlas import pack_atlas
+from attnknn.ui.labels import is_round, write_round
 from attnknn.ui.palette import class_colors
 from attnknn.ui.strip import Look, Shown, StripData
 
@@ -29,12 +31,23 @@ def curve_table(events: Iterable[Event]) -> dict[str, list[float]]:
     return {name: [float(row[name]) for row in complete] for name in COLUMNS}
 
 
+def cleanings(events: Iterable[Event]) -> dict[int, dict[str, Any]]:
+    """Collect what each round of cleaning did, by its number; one done again counts as it was last."""
+    return {event.data["round"]: event.data for event in events if is_round(event.data)}
+
+
 def n_epochs(job: Job) -> int:
-    """Return how many epochs a job will have; 0 if its spec does not say."""
+    """Return how many epochs a job will have, over all rounds; 0 if its spec does not say."""
+    config = config_of(job)
+    return config.n_epochs if config else 0
+
+
+def config_of(job: Job) -> TrainingConfig | None:
+    """Return what a job trains; None if its spec does not say."""
     try:
-        return int(job.spec["config"]["embedder"]["epochs"])
+        return TrainingConfig.from_dict(job.spec["config"])
     except (KeyError, TypeError, ValueError):
-        return 0
+        return None
 
 
 def time_left(job: Job, events: Sequence[Event]) -> float | None:
@@ -152,8 +165,11 @@ def _line(data: dict[str, Any]) -> str:
     words = [str(data[name]) for name in ("stage", "line") if name in data]
     if "epoch" in data:
         words.append(f"epoch {data['epoch']}")
+        words += [f"round {data['round']} of {data['rounds']}"] if "rounds" in data else []
     if isinstance(data.get("loss"), float):
         words.append(f"loss {data['loss']:.4f}")
     if isinstance(data.get("held_out_accuracy"), float):
         words.append(f"held-out accuracy {data['held_out_accuracy']:.1%}")
+    if is_round(data):
+        words.append(write_round(data))
     return " · ".join(words)
