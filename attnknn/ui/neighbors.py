@@ -186,7 +186,8 @@ def draw(trained: AttnKNN, query: str, setting: Setting) -> Prediction:
     response = store.noise_response(trained, found, digest, query, k, noise.kind, noise.seed, temperature)
     asked = st.query_params.get(NEIGHBOR)
     provenance = describe_source(trained, prediction, digest)
-    board = present(trained, prediction, response, provenance, asked, own.values if own else None)
+    jobs = store.jobs(trained, digest)
+    board = present(trained, prediction, response, provenance, jobs, asked, own.values if own else None)
     chosen = draw_board(board, BOARD)
     nearest = board["neighbors"][0]["id"]
     if chosen is None or chosen == nearest:

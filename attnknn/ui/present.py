@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Literal
 
 import numpy as np
@@ -11,7 +12,6 @@ from attnknn.arrays import entropy
 from attnknn.classifier import AttnKNN
 from attnknn.data.telling import most_telling
 from attnknn.evaluation.response import RACING, NoiseResponse
-from attnknn.models.attention import HEADS
 from attnknn.prediction import Prediction
 from attnknn.ui.atlas import Atlas, pack_atlas
 from attnknn.ui.board import BoardData, Curve, Feature, Head, Neighbor, Vote
@@ -28,6 +28,7 @@ def present(
     prediction: Prediction,
     response: NoiseResponse,
     provenance: str,
+    jobs: Mapping[str, str],
     selected: str | None,
     shown: NDArray[Any] | None = None,
 ) -> BoardData:
@@ -38,6 +39,7 @@ def present(
         prediction: Of one query.
         response: The same query under growing noise.
         provenance: One line: search, n, noise and seed, checkpoint.
+        jobs: What each head was found to listen to, by name; see `attnknn.evaluation.listening`.
         selected: Id of the chosen neighbor; the nearest if None.
         shown: The raw image of a query that is no item of the bundle.
     """
@@ -55,7 +57,7 @@ def present(
             "tile": 0 if is_image else None,
             "values": features.all_of(facts["query"]) if features else None,
         },
-        heads=_heads(prediction),
+        heads=_heads(prediction, jobs),
         terms=list(prediction.terms),
         neighbors=[_neighbor(facts, place, features) for place in range(prediction.k)],
         votes=[_vote(prediction, facts, name) for name in SHOWN_FIRST],
@@ -112,11 +114,11 @@ def _atlas(classifier: AttnKNN, ids: list[str], shown: NDArray[Any] | None) -> A
     return pack_atlas(np.clip(images * (255 / brightest), 0, 255).astype(np.uint8))
 
 
-def _heads(prediction: Prediction) -> list[Head]:
+def _heads(prediction: Prediction, jobs: Mapping[str, str]) -> list[Head]:
     weights, sink = prediction.weights[0], prediction.sink[0]
     effective = np.exp(entropy(weights / weights.sum(axis=1, keepdims=True)))
     return [
-        {"name": name, "why": HEADS[name].why, "sink": float(sink[h]), "effective": float(effective[h])}
+        {"name": name, "why": jobs[name], "sink": float(sink[h]), "effective": float(effective[h])}
         for h, name in enumerate(prediction.heads)
     ]
 

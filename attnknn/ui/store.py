@@ -13,6 +13,7 @@ from attnknn.checkpoints import checkpoint_names, root_from_environment
 from attnknn.classifier import AttnKNN, load
 from attnknn.config import LabelNoise
 from attnknn.evaluation.finders import FINDERS
+from attnknn.evaluation.listening import listen_on_test
 from attnknn.evaluation.response import NoiseResponse, respond_to_noise
 
 
@@ -43,6 +44,12 @@ def noise_response(
 ) -> NoiseResponse:
     """Return how one query's votes answer to growing noise; `digest` and `query` name what is not compared."""
     return respond_to_noise(_trained, _asked, k, LabelNoise(kind, 0.0, seed), temperature)  # type: ignore[arg-type]
+
+
+@st.cache_data(max_entries=32, show_spinner=False)
+def jobs(_trained: AttnKNN, digest: str) -> dict[str, str]:
+    """Return what each head was found to listen to, by name; `digest` names the checkpoint."""
+    return {one.head: one.sentence for one in listen_on_test(_trained)}
 
 
 @st.cache_data(max_entries=256, show_spinner=False)

@@ -11,6 +11,7 @@ from PIL import Image
 
 import attnknn
 from attnknn import LabelNoise
+from attnknn.evaluation.listening import listen_on_test
 from attnknn.evaluation.response import RACING, respond_to_noise
 from attnknn.ui.palette import class_colors
 from attnknn.ui.present import FEATURES_ON_A_CARD, SHOWN_FIRST, describe_source, present
@@ -21,13 +22,18 @@ load = lru_cache(attnknn.load)
 NOISE = LabelNoise("symmetric", 0.4, seed=3)
 
 
+@lru_cache
+def jobs(name):
+    return {one.head: one.sentence for one in listen_on_test(load(name))}
+
+
 def decide(name, row=5, k=9, noise=NOISE, temperature=1.4, selected=None):
     """A classifier, its prediction of one test item, and the board made of it."""
     trained = load(name)
     item = str(trained.queries.ids[row])
     prediction = trained.predict_items([item], k, noise, temperature)
     response = respond_to_noise(trained, trained.ask([item], k), k, noise, temperature)
-    return trained, prediction, present(trained, prediction, response, "one line", selected)
+    return trained, prediction, present(trained, prediction, response, "one line", jobs(name), selected)
 
 
 @pytest.fixture(scope="module", params=CHECKPOINTS)
@@ -54,6 +60,13 @@ def test_every_number_is_that_of_the_prediction(decided):
         assert vote["predicted"] == fact["predicted"]
         assert vote["is_correct"] == (fact["predicted"] == facts["label"])
         assert vote["effective"] == fact["effective_neighbors"]
+
+
+def test_a_head_says_what_was_measured_of_it(decided):
+    trained, prediction, board = decided
+    assert [(head["name"], head["why"]) for head in board["heads"]] == list(jobs(trained.name).items())
+    assert all("of its choice" in head["why"] for head in board["heads"])
+    assert [head["name"] for head in board["heads"]] == list(prediction.heads)
 
 
 def test_the_laws_of_a_vote_hold_on_the_board(decided):
