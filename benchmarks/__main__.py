@@ -15,6 +15,7 @@ SLOW = (
     "encode",
     "busy",
     "heads",
+    "ablations",
     "leaks",
     "variants",
     "cleaning",
