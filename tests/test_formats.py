@@ -103,13 +103,16 @@ def test_foreign_checkpoint_is_listed_and_measured(tiny):
 
 
 def test_foreign_checkpoint_can_be_shown(tiny):
+    from attnknn.evaluation.listening import listen_on_test
     from attnknn.evaluation.response import respond_to_noise
     from attnknn.ui.present import describe_source, present
 
     classifier = attnknn.load("tiny", tiny.parent)
     prediction = classifier.predict_items(["tiny/test/0"], 3)
     response = respond_to_noise(classifier, classifier.ask(["tiny/test/0"], 3), 3, LabelNoise())
-    data = present(classifier, prediction, response, describe_source(classifier, prediction, "0"), None)
+    jobs = {one.head: one.sentence for one in listen_on_test(classifier)}
+    data = present(classifier, prediction, response, describe_source(classifier, prediction, "0"), jobs, None)
+    assert [head["why"] for head in data["heads"]] == list(jobs.values())
     assert [name for name, _ in data["query"]["values"]] == EXAMPLE["dataset"]["feature_names"]
 
 
