@@ -70,7 +70,7 @@ class Observation:
 
     @cached_property
     def is_flipped(self) -> NDArray[np.bool_]:
-        """Whether an observed label differs from the clean one, shape (N,)."""
+        """Whether an observed label differs from the one before this noise, shape (N,)."""
         return self.labels != self.entries.labels
 
     @cached_property
