@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
+from attnknn.cli.options import refuse
+
 if TYPE_CHECKING:
     from attnknn.reporting import Report
 
@@ -54,13 +56,18 @@ def keep_log(report: Report, path: Path | None) -> Iterator[Report]:
         path: Of the file; without one nothing is written.
 
     Raises:
-        OSError: The file cannot be written.
+        SettingError: The file cannot be opened.
     """
     if path is None:
         yield report
         return
+    try:
+        opened = path.open("a", encoding="utf-8")
+    except OSError as error:
+        expected, remedy = "a file in a folder that is there", "Make the folder, or choose another place."
+        raise refuse("--log", str(path), expected, remedy) from error
     begun, used = time.perf_counter(), time.process_time()
-    with path.open("a", encoding="utf-8") as file:
+    with opened as file:
 
         def write(stage: str, done: float, numbers: dict[str, Any]) -> None:
             report(stage, done, numbers)

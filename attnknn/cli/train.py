@@ -69,8 +69,6 @@ def train_checkpoint(
     if without_bank and config.cleaning:
         expected = "0 beside --without-bank, since a cleaned bank has to travel with its checkpoint"
         raise refuse("--cleaning", str(cleaning), expected, "Leave one of them out.")
-    if log is not None and not (log.is_file() or log.parent.is_dir()):
-        raise refuse("--log", str(log), "a file in a folder that is there", "Make the folder, or choose another place.")
     with open_progress(quiet) as shown, keep_log(shown, log) as report:
         checkpoint = run(loaded, config, place, root, report, with_bank=not without_bank)
     if as_json:
