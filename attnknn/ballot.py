@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from attnknn.arrays import softmax, tally
 from attnknn.bank.entries import Observation, stack, surround
 from attnknn.bundle import Queries
-from attnknn.calibration import Calibrator, calibrate
-from attnknn.models.attention import Attention, HeadVotes, attend, query_facts
+from attnknn.calibration import Calibrator, calibrate, vote_facts
+from attnknn.models.attention import Attention, HeadVotes, attend
 from attnknn.models.terms import Surroundings, reads_keys
 from attnknn.votes import (
     COMPARED,
@@ -57,8 +57,7 @@ class FittedVotes:
             f"{vote}.{name}": array for vote in ATTENTIONS for name, array in getattr(self, vote).to_arrays().items()
         }
         named |= {
-            f"calibration.{vote}": np.append(np.asarray(fitted.sink, np.float64), fitted.temperature)
-            for vote, fitted in self.calibrators.items()
+            f"calibration.{vote}": np.stack([fitted.sink, fitted.heat]) for vote, fitted in self.calibrators.items()
         }
         return named | {"sharpness": np.array([self.distance, self.prototype])}
 
@@ -74,7 +73,7 @@ class FittedVotes:
             for vote in ATTENTIONS
         }
         numbers = {vote: arrays[f"calibration.{vote}"] for vote in COMPARED}
-        calibrators = {vote: Calibrator(row[:4], float(row[4])) for vote, row in numbers.items()}
+        calibrators = {vote: Calibrator(sink, heat) for vote, (sink, heat) in numbers.items()}
         distance, prototype = arrays["sharpness"]
         return cls(float(distance), float(prototype), calibrators=calibrators, **attentions)
 
@@ -99,7 +98,7 @@ class Ballot:
     def calibrated(self) -> dict[str, NDArray[np.float64]]:
         """Calibrated probabilities by name, shape (B, C)."""
         return {
-            name: calibrate(vote.probabilities, query_facts(self.around.distances, vote.probabilities), calibrator)
+            name: calibrate(vote.probabilities, vote_facts(self.around, vote.probabilities), calibrator)
             for name, vote in self.votes.items()
             if (calibrator := self.calibrators.get(name))
         }

@@ -5,7 +5,10 @@ better only because it was calibrated better. It never changes which class wins.
 
     g = FLOOR + (1 - FLOOR) sigmoid(facts · sink)      the sink's mass: "none of these"
     m = (1 - g) p + g / C                              it votes for all classes equally
-    q = m^(1/T) / sum m^(1/T)                          the temperature
+    q = m^(1/T) / sum m^(1/T),  log T = facts · heat   the temperature
+
+One calibrator serves the whole noise slider because the facts say how noisy the bank is, as far as that shows
+without knowing any true label. What an item's distance adds can only make a vote less sure.
 """
 
 from __future__ import annotations
@@ -19,16 +22,31 @@ from numpy.typing import ArrayLike, NDArray
 
 from attnknn.arrays import Array, namespace, softmax
 from attnknn.models.attention import query_facts, sigmoid
+from attnknn.models.terms import Surroundings
 
-__all__ = ["FLOOR", "Calibrator", "calibrate", "fit_calibrator", "query_facts", "sink_mass"]
+__all__ = [
+    "FLOOR",
+    "Calibrator",
+    "calibrate",
+    "coefficient_bounds",
+    "fit_calibrator",
+    "query_facts",
+    "sink_mass",
+    "soften",
+    "temperature",
+    "vote_facts",
+]
 
 Floats = NDArray[np.float64]
 
 FLOOR = 1e-3
 """Least mass of the sink, for every vote: no class ever gets a probability of zero."""
 
+PLAIN = 4  # facts of `query_facts`; `vote_facts` has as many again
+DISTANCES = (1, 2)  # which of them are distances
 NO_SINK = (-50.0, 0.0, 0.0, 0.0)
-START = (-4.0, 0.0, 0.0, 0.0)
+SINK_START = -4.0
+RIDGE = 0.5  # a standard normal prior on every coefficient
 HIGHEST_SCORE = 15.0  # of the sink: beyond it, p would be lost in rounding, and with it who wins
 COEFFICIENT_BOUND = 50.0
 TEMPERATURE_BOUNDS = (0.05, 20.0)
@@ -39,33 +57,52 @@ class Calibrator:
     """What was fitted; by default no sink beyond the floor, and a temperature that does nothing.
 
     Attributes:
-        sink: Four coefficients, one for each of `query_facts`, float64, read-only.
-        temperature: Divides log-probabilities; above one it softens them, below it sharpens them.
+        sink: A coefficient for each of F facts: 4 from `query_facts`, or 8 from `vote_facts`; float64, read-only.
+        heat: Likewise, for the logarithm of the temperature.
 
     Raises:
-        ValueError: If the sink is not four finite numbers or the temperature not positive.
+        ValueError: If they are not 4 or 8 finite numbers each.
     """
 
     sink: Floats = field(default_factory=lambda: np.array(NO_SINK))
-    temperature: float = 1.0
+    heat: Floats = field(default_factory=lambda: np.zeros(PLAIN))
 
     def __post_init__(self) -> None:
-        sink = np.array(self.sink, dtype=np.float64)
-        if sink.shape != (len(NO_SINK),) or not np.isfinite(sink).all():
-            raise ValueError(f"sink must be {len(NO_SINK)} finite numbers, however: sink={self.sink}")
-        if not 0 < self.temperature < math.inf:
-            raise ValueError(f"temperature must be positive, however: temperature={self.temperature}")
-        sink.setflags(write=False)
-        object.__setattr__(self, "sink", sink)
-        object.__setattr__(self, "temperature", float(self.temperature))
+        for name in ("sink", "heat"):
+            numbers = np.array(getattr(self, name), dtype=np.float64)
+            if numbers.shape not in ((PLAIN,), (2 * PLAIN,)) or not np.isfinite(numbers).all():
+                raise ValueError(f"{name} must be {PLAIN} or {2 * PLAIN} finite numbers, however: {name}={numbers}")
+            numbers.setflags(write=False)
+            object.__setattr__(self, name, numbers)
+        if len(self.sink) != len(self.heat):
+            raise ValueError(f"sink and heat must be of one length, however: {len(self.sink)} and {len(self.heat)}")
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Calibrator):
             return NotImplemented
-        return np.array_equal(self.sink, other.sink) and self.temperature == other.temperature
+        return np.array_equal(self.sink, other.sink) and np.array_equal(self.heat, other.heat)
 
     def __hash__(self) -> int:
-        return hash((*self.sink.tolist(), self.temperature))
+        return hash((*self.sink.tolist(), *self.heat.tolist()))
+
+
+def vote_facts(around: Surroundings, p: Array) -> Array:
+    """State eight facts about a vote: four about the query, and the same times how noisy the bank looks.
+
+    (ψ, z ψ),  ψ from `query_facts`,  z the dissent of the bank
+
+    Args:
+        around: What the vote looked at; needs `dissent`.
+        p: Its probabilities, shape (B, C).
+
+    Returns:
+        Shape (B, 8).
+    """
+    if around.dissent is None:
+        raise ValueError("facts about a vote need the dissent of the bank, however: dissent=None")
+    plain = query_facts(around.distances, p)
+    xp = namespace(plain)
+    return xp.concat([plain, plain * xp.astype(around.dissent, plain.dtype)[:, None]], axis=1)
 
 
 def sink_mass(facts: Array, calibrator: Calibrator) -> Array:
@@ -74,7 +111,7 @@ def sink_mass(facts: Array, calibrator: Calibrator) -> Array:
     g = FLOOR + (1 - FLOOR) sigmoid(facts · sink)
 
     Args:
-        facts: From `query_facts`, shape (B, 4).
+        facts: From `query_facts` or `vote_facts`, shape (B, F).
         calibrator: Its sink is used.
 
     Returns:
@@ -84,20 +121,32 @@ def sink_mass(facts: Array, calibrator: Calibrator) -> Array:
         >>> sink_mass(np.array([[1.0, 0.3, 0.2, 0.0]]), Calibrator()).tolist()
         [0.001]
     """
-    xp = namespace(facts)
-    sink = xp.asarray(calibrator.sink.tolist(), dtype=facts.dtype, device=device(facts))
-    score = xp.clip(xp.sum(facts * sink, axis=-1), max=HIGHEST_SCORE)
-    return FLOOR + (1 - FLOOR) * sigmoid(score)
+    return _mass(facts, _like(facts, calibrator.sink))
+
+
+def temperature(facts: Array, calibrator: Calibrator) -> Array:
+    """Return what divides a query's log-probabilities: above one it softens them, below it sharpens them.
+
+    T = exp(facts · heat), kept between 0.05 and 20
+
+    Args:
+        facts: From `query_facts` or `vote_facts`, shape (B, F).
+        calibrator: Its heat is used.
+
+    Returns:
+        Shape (B,).
+    """
+    return _temperature(facts, _like(facts, calibrator.heat))
 
 
 def calibrate(p: Array, facts: Array, calibrator: Calibrator) -> Array:
     """Turn the probabilities of a vote into calibrated ones.
 
-    q = m^(1/T) / sum m^(1/T), with m = (1 - g) p + g / C and g from `sink_mass`
+    q = m^(1/T) / sum m^(1/T), with m = (1 - g) p + g / C, g from `sink_mass` and T from `temperature`
 
     Args:
         p: Probabilities of the vote, shape (B, C).
-        facts: From `query_facts`, shape (B, 4), of the same library and type.
+        facts: As many as the calibrator was fitted with, shape (B, F), of the same library and type.
         calibrator: What was fitted.
 
     Returns:
@@ -109,40 +158,60 @@ def calibrate(p: Array, facts: Array, calibrator: Calibrator) -> Array:
 
     Example:
         >>> p, facts = np.array([[0.8, 0.2]]), np.array([[1.0, 0.3, 0.2, 0.5]])
-        >>> calibrate(p, facts, Calibrator(temperature=2.0)).round(3).tolist()
+        >>> calibrate(p, facts, Calibrator(heat=np.log([2.0, 1.0, 1.0, 1.0]))).round(3).tolist()
         [[0.666, 0.334]]
 
     References:
         Temperature: Guo et al. (2017), https://arxiv.org/abs/1706.04599
     """
-    if p.ndim != 2 or tuple(facts.shape) != (p.shape[0], len(NO_SINK)):
+    n_facts = len(calibrator.sink)
+    if p.ndim != 2 or tuple(facts.shape) != (p.shape[0], n_facts):
         shapes = f"{tuple(p.shape)} and {tuple(facts.shape)}"
-        raise ValueError(f"p and facts must be of shapes (B, C) and (B, {len(NO_SINK)}), however: {shapes}")
-    log_mixed = namespace(p, facts).log(_mix(p, sink_mass(facts, calibrator)))
-    return softmax(log_mixed / calibrator.temperature)
+        raise ValueError(f"p and facts must be of shapes (B, C) and (B, {n_facts}), however: {shapes}")
+    return soften(p, facts, *(_like(facts, numbers) for numbers in (calibrator.sink, calibrator.heat)))
+
+
+def soften(p: Array, facts: Array, sink: Array, heat: Array) -> Array:
+    """Do what `calibrate` does with a calibrator's numbers, all of one library, so that they too can be fitted."""
+    log_mixed = namespace(p, facts).log(_mix(p, _mass(facts, sink)))
+    return softmax(log_mixed / _temperature(facts, heat)[:, None])
+
+
+def coefficient_bounds(n_facts: int, is_only_softer: bool = False) -> list[tuple[float, float]]:
+    """Say between what each number of sink and heat may lie: one that weighs a distance is not negative.
+
+    Args:
+        n_facts: F.
+        is_only_softer: Whether T must be at least 1.
+    """
+    is_distance = [fact % PLAIN in DISTANCES for fact in range(n_facts)]
+    sink = [(0.0 if far else -COEFFICIENT_BOUND, COEFFICIENT_BOUND) for far in is_distance]
+    heat = [(0.0 if far or is_only_softer else -COEFFICIENT_BOUND, COEFFICIENT_BOUND) for far in is_distance]
+    return sink + heat
 
 
 def fit_calibrator(
-    p: ArrayLike, facts: ArrayLike, labels: ArrayLike, ridge: float = 1e-3, epsilon: float = 0.0
+    p: ArrayLike, facts: ArrayLike, labels: ArrayLike, ridge: float = RIDGE, epsilon: float = 0.0
 ) -> Calibrator:
     """Fit sink and temperature to held-out items.
 
-    minimize mean_i -log ((1 - epsilon) q[i, y_i] + epsilon / C) + ridge (sink_1^2 + sink_2^2 + sink_3^2)
+    minimize mean_i -log ((1 - epsilon) q[i, y_i] + epsilon / C) + ridge / n (|sink|^2 + |heat|^2)
 
-    L-BFGS-B with the exact gradient starts at sink = (-4, 0, 0, 0) and T = 1; T stays between 0.05
-    and 20. The same inputs give the same calibrator.
+    L-BFGS-B with the exact gradient starts at sink = (-4, 0, …) and T = 1. The first coefficient of each is
+    free of the ridge, and those of distances are not negative. The same inputs give the same calibrator.
 
     Args:
         p: Probabilities of the vote for items that neither embedder nor attention has seen, (n, C).
-        facts: From `query_facts`, shape (n, 4).
+        facts: From `query_facts` or `vote_facts`, shape (n, F).
         labels: Their classes in 0..C-1, shape (n,); clean ones, or the fit learns the noise.
-        ridge: Weight of the squared coefficients; a large one leaves the sink the same for all.
+        ridge: Weight of the squared coefficients, in items, so that many items outweigh it; a large one makes sink and
+            temperature the same for all. One half is a standard normal prior.
         epsilon: The noise floor: share of these labels that any class may have taken. Only the fit knows it; what
             `calibrate` then says is about true labels. With a floor, T is at least 1: it bounds what an error costs,
             so that a fit that may sharpen is soon sure of everything.
 
     Returns:
-        A calibrator whose NLL on these items is at most that of the start.
+        A calibrator whose loss on these items is at most that of the start.
 
     Raises:
         ValueError: If there are no items, shapes do not fit, a number is not finite, the ridge
@@ -155,14 +224,30 @@ def fit_calibrator(
         raise ValueError(f"ridge must not be negative, however: ridge={ridge}")
     if not 0 <= epsilon < 1:
         raise ValueError(f"epsilon must be at least 0 and below 1, however: epsilon={epsilon}")
-    start = np.array([*START, 0.0])
-    coldest, hottest = np.log(TEMPERATURE_BOUNDS)
-    bounds = [(-COEFFICIENT_BOUND, COEFFICIENT_BOUND)] * len(START) + [(0.0 if epsilon else coldest, hottest)]
+    n_facts = facts.shape[1]
+    start = np.zeros(2 * n_facts)
+    start[0] = SINK_START
     items = (p, facts, labels, ridge, epsilon)
     options = {"maxiter": 500, "ftol": 1e-12, "gtol": 1e-8}
+    bounds = coefficient_bounds(n_facts, epsilon > 0)
     found = minimize(_objective, start, items, method="L-BFGS-B", jac=True, bounds=bounds, options=options)
     best = found.x if found.fun <= _objective(start, *items)[0] else start
-    return _calibrator(best)
+    return Calibrator(best[:n_facts], best[n_facts:])
+
+
+def _like(facts: Array, numbers: Floats) -> Array:
+    return namespace(facts).asarray(numbers.tolist(), dtype=facts.dtype, device=device(facts))
+
+
+def _mass(facts: Array, sink: Array) -> Array:
+    xp = namespace(facts)
+    return FLOOR + (1 - FLOOR) * sigmoid(xp.clip(xp.sum(facts * sink, axis=-1), max=HIGHEST_SCORE))
+
+
+def _temperature(facts: Array, heat: Array) -> Array:
+    coldest, hottest = np.log(TEMPERATURE_BOUNDS).tolist()
+    xp = namespace(facts)
+    return xp.exp(xp.clip(xp.sum(facts * heat, axis=-1), min=coldest, max=hottest))
 
 
 def _mix(p: Array, mass: Array) -> Array:
@@ -170,39 +255,42 @@ def _mix(p: Array, mass: Array) -> Array:
     return (1 - mass) * p + mass / p.shape[1]
 
 
-def _calibrator(theta: Floats) -> Calibrator:
-    coldest, hottest = TEMPERATURE_BOUNDS
-    return Calibrator(theta[:-1], min(max(math.exp(theta[-1]), coldest), hottest))
-
-
 def _objective(
     theta: Floats, p: Floats, facts: Floats, labels: Array, ridge: float, epsilon: float
 ) -> tuple[float, Floats]:
-    """Return the loss and its gradient; theta is the sink and the logarithm of the temperature."""
-    calibrator = _calibrator(theta)
-    mass = sink_mass(facts, calibrator)
+    """Return the loss and its gradient; theta is the sink, then the heat."""
+    n_facts = facts.shape[1]
+    calibrator = Calibrator(theta[:n_facts], theta[n_facts:])
+    mass, heated = sink_mass(facts, calibrator), temperature(facts, calibrator)
     mixed = _mix(p, mass)
-    q = softmax(np.log(mixed) / calibrator.temperature)
-    truth, penalized = np.arange(len(p)), theta[:-1] * (0, 1, 1, 1)
+    log_mixed = np.log(mixed)
+    q = softmax(log_mixed / heated[:, None])
+    truth, penalized = np.arange(len(p)), theta * (np.arange(len(theta)) % n_facts > 0)
     meant = (1 - epsilon) * q[truth, labels]
     seen = meant + epsilon / p.shape[1]
-    loss = ridge * penalized @ penalized - np.mean(np.log(seen))
+    loss = ridge / len(p) * penalized @ penalized - np.mean(np.log(seen))
 
-    by_log_mixed = q / calibrator.temperature
-    by_log_mixed[truth, labels] -= 1 / calibrator.temperature
-    by_log_mixed *= (meant / seen)[:, None]
+    by_log_mixed = q
+    by_log_mixed[truth, labels] -= 1
+    by_log_mixed *= (meant / seen / heated / len(p))[:, None]
     by_mass = (by_log_mixed * (1 / p.shape[1] - p) / mixed).sum(axis=1)
     by_score = by_mass * (mass - FLOOR) * (1 - mass) / (1 - FLOOR)
-    by_log_temperature = -(by_log_mixed * np.log(mixed)).sum() / len(p)
-    return float(loss), np.append(facts.T @ by_score / len(p) + 2 * ridge * penalized, by_log_temperature)
+    by_score[facts @ calibrator.sink > HIGHEST_SCORE] = 0
+    coldest, hottest = TEMPERATURE_BOUNDS
+    by_log_temperature = -(by_log_mixed * log_mixed).sum(axis=1) * ((coldest < heated) & (heated < hottest))
+    gradient = np.append(facts.T @ by_score, facts.T @ by_log_temperature)
+    return float(loss), gradient + 2 * ridge / len(p) * penalized
 
 
 def _checked(p: ArrayLike, facts: ArrayLike, labels: ArrayLike) -> tuple[Floats, Floats, Array]:
     p, facts, labels = np.asarray(p, np.float64), np.asarray(facts, np.float64), np.asarray(labels)
     n = len(labels)
-    if p.ndim != 2 or p.size == 0 or len(p) != n or facts.shape != (n, len(NO_SINK)):
+    if p.ndim != 2 or p.size == 0 or len(p) != n or facts.shape not in ((n, PLAIN), (n, 2 * PLAIN)):
         shapes = f"{p.shape}, {facts.shape} and {labels.shape}"
-        raise ValueError(f"p, facts and labels must be of shapes (n, C), (n, 4) and (n,), n > 0, however: {shapes}")
+        raise ValueError(
+            f"p, facts and labels must be of shapes (n, C), (n, {PLAIN}) or (n, {2 * PLAIN}), and (n,), n > 0, "
+            f"however: {shapes}"
+        )
     if not (np.isfinite(facts).all() and (np.abs(p - 0.5) <= 0.501).all()):
         raise ValueError("p must hold numbers between 0 and 1 and facts finite ones, however: they do not")
     if not np.issubdtype(labels.dtype, np.integer) or labels.min() < 0 or labels.max() >= p.shape[1]:

@@ -23,7 +23,7 @@ from sklearn.model_selection import StratifiedGroupKFold
 from attnknn.ballot import FittedVotes, cast_votes
 from attnknn.bank.entries import Observation, observe, stack, surround
 from attnknn.bundle import Queries
-from attnknn.calibration import calibrate, fit_calibrator, query_facts
+from attnknn.calibration import calibrate, fit_calibrator, vote_facts
 from attnknn.checkpoints import ROOT
 from attnknn.classifier import AttnKNN, load
 from attnknn.config import AttentionConfig, Cleaning, LabelNoise, TrainingConfig
@@ -120,13 +120,13 @@ def judge_heads(world: World, heads: tuple[str, ...], beginnings: int | None = N
         around = world.around(seen, world.fit_on, with_keys)
         labels = np.tile(seen.labels, len(world.fit_on))
         rng = None if beginnings is None else np.random.default_rng(beginnings)
-        fitted = fit_attention(around, labels, config, world.classifier.fitted.distance, False, beginnings=rng)
+        fitted = fit_attention(around, labels, config, world.classifier.fitted.distance, beginnings=rng)
         p = attend(around, fitted).probabilities.mean(axis=1)
-        calibrator = fit_calibrator(p, query_facts(around.distances, p), labels)
+        calibrator = fit_calibrator(p, vote_facts(around, p), labels)
         there = world.around(unseen, fresh, with_keys)
         votes = attend(there, fitted)
         p = votes.probabilities.mean(axis=1)
-        parts.append(Judged.of(calibrate(p, query_facts(there.distances, p), calibrator), unseen.labels, len(fresh)))
+        parts.append(Judged.of(calibrate(p, vote_facts(there, p), calibrator), unseen.labels, len(fresh)))
         apart.append(float(head_disagreement(votes.weights).mean()))
     return Judged.join(parts), float(np.mean(apart))
 

@@ -37,9 +37,7 @@ def cross_fitted_loss(classifier: AttnKNN, held_out: Queries, heads: tuple[str, 
             stack([surround(part.keys, part.pool.first(config.k), draw, with_keys=True) for draw in draws])
             for part in (seen, unseen)
         )
-        fitted = fit_attention(
-            fit_on, np.tile(seen.labels, len(draws)), config, classifier.fitted.distance, with_averages=False
-        )
+        fitted = fit_attention(fit_on, np.tile(seen.labels, len(draws)), config, classifier.fitted.distance)
         said = attend(measure_on, fitted).probabilities.mean(axis=1)
         of_truth = said[np.arange(len(said)), np.tile(unseen.labels, len(draws))]
         losses.append(-np.log((1 - FLOOR) * of_truth + FLOOR / entries.n_classes))

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from attnknn.arrays import softmax, tally
 from attnknn.bank.entries import surround
 from attnknn.bank.memory import MemoryBank
-from attnknn.calibration import fit_calibrator, query_facts
+from attnknn.calibration import fit_calibrator, vote_facts
 from attnknn.classifier import AttnKNN, load
 from attnknn.config import LabelNoise
 from attnknn.data import load_dataset
@@ -113,9 +113,9 @@ class Bench:
         around, targets = self.laboratory.collect(on, self.noises, self.attention)
         config = replace(self.attention, minimum_effective=0.0) if on.unbounded else self.attention
         with working_threads(self.classifier.config):
-            attention = fit_attention(around, targets, config, self.classifier.fitted.distance, with_averages=False)
+            attention = fit_attention(around, targets, config, self.classifier.fitted.distance)
         p = attend(around, attention).probabilities.mean(axis=1)
-        vote = FittedAttention(attention, fit_calibrator(p, query_facts(around.distances, p), targets))
+        vote = FittedAttention(attention, fit_calibrator(p, vote_facts(around, p), targets))
         return Fit(vote, *self.saw(around, targets))
 
     def saw(self, around: Surroundings, targets: NDArray[np.integer]) -> tuple[float, float]:

@@ -11,6 +11,7 @@ import math
 import numpy as np
 from safetensors.numpy import load_file, save_file
 
+CALIBRATION = np.array([[-3.0, 0.5, 0.2, 0.1, 1.0, 0.0, 0.3, 0.2], [0.1, 0.2, 0.0, 0.1, 0.4, 0.0, 0.2, -0.3]])
 VOTES = ("uniform", "distance", "edited", "prototype", "attention", "attention_averages", "baseline")
 
 # ---- Inputs → keys → neighbors -------------------------------------------------------------------
@@ -35,8 +36,8 @@ def embed_rows(x, tensors):
     return z, 12 * z @ t["classifier.weight"].T + t["classifier.bias"]
 
 
-def convolve(x, weight, step=1):
-    windows = np.lib.stride_tricks.sliding_window_view(x, weight.shape[2:], axis=(2, 3))[:, :, ::step, ::step]
+def convolve(x, weight):
+    windows = np.lib.stride_tricks.sliding_window_view(x, weight.shape[2:], axis=(2, 3))
     return np.einsum("oikl,birckl->borc", weight, windows, optimize=True)
 
 
@@ -58,11 +59,10 @@ def embed_pictures(x, tensors):
     t = {name.removeprefix("embedder."): tensor.astype(np.float64) for name, tensor in tensors.items()}
     x = (x - t["mean"]) / t["scale"]
     x = x[:, None] if x.ndim == 3 else x.transpose(0, 3, 1, 2)
-    mirrored = np.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1)), mode="reflect")
-    x = gelu(convolve(mirrored, t["body.whitening.filters"], 2) + t["body.whitening.bias"][:, None, None])
-    for n in range(1, 6):
+    x = gelu(convolve(x, t["body.whitening.filters"]) + t["body.whitening.bias"][:, None, None])
+    for n in range(1, 7):
         x = same_size(x, t[f"body.layers.{n}.0.weight"])
-        x = normed(pool(x) if n in (1, 3) else x, t, f"body.layers.{n}.2")
+        x = normed(pool(x) if n % 2 else x, t, f"body.layers.{n}.2")
     z = unit(x.max(axis=(2, 3)) @ t["body.projection.weight"].T)
     return z, 12 * z @ t["classifier.weight"].T + t["classifier.bias"]
 
@@ -102,9 +102,10 @@ def draw_tensors(rng, n_features=3, width=6, dimension=4, n_classes=2):
     for vote in ("attention", "attention_averages"):
         tensors[f"{vote}.coefficients"] = np.array([[1.5, 0.7, 0.4, 0.0], [0.8, 0.0, 0.0, 2.0]])
         tensors[f"{vote}.sink"] = rng.normal(size=(2, 4)) - [2, 0, 0, 0]
-    tensors["attention_averages.seat"] = np.array([0.3, -0.2])
-    tensors |= {f"calibration.{vote}": np.array([-3.0, 0.5, 0.2, 0.1, 1.3]) for vote in VOTES}
-    tensors["calibration.uniform"] = np.array([20.0, 0.5, 0.2, 0.1, 0.01])  # a sink beyond its highest score
+    tensors["attention_averages.seat"] = np.array([[0.3, 1.2], [-0.2, 0.0]])
+    tensors["attention_averages.pull"] = np.array([[2.0, 0.5], [3.0, 0.0]])
+    tensors |= {f"calibration.{vote}": CALIBRATION for vote in VOTES}
+    tensors["calibration.uniform"] = np.add(CALIBRATION, [[23.0], [-9.0]])  # beyond their highest and lowest
     return tensors | {"sharpness": np.array([2.0, 4.0])}
 
 
@@ -227,6 +228,7 @@ class ByHand:
         self.of_means = np.sqrt(np.maximum(0, 2 - 2 * means @ key))
         rows = [[i for i in rows if i >= 0] for rows in arrays["entry_neighborhoods"].tolist()]
         self.around = [members[:20] for members in rows]
+        self.dissent = np.mean([y[i] != y[j] for j, members in enumerate(self.around) for i in members])
         self.around_allowed = [[i for i in members if allowed[i]][:20] for members in rows]
         self.logits = arrays[f"{kind}_logits"][row].astype(np.float64)
         self.key, self.z, self.cosines = key, z[self.near], z[self.near] @ means.T
@@ -265,8 +267,8 @@ class ByHand:
         theta, sink, self.metric = (self.tensors.get(f"{vote}.{name}") for name in ("coefficients", "sink", "metric"))
         scores, labels = theta @ np.array([self.term(name) for name in terms]), self.y[self.near]
         if vote == "attention_averages":
-            by_distance, seat = theta[:, [terms.index("distance")]], self.tensors[f"{vote}.seat"][:, None]
-            scores = np.hstack([scores, by_distance * (-self.of_means / self.r) + seat])
+            seat, pull = (self.tensors[f"{vote}.{name}"] @ [1, self.dissent] for name in ("seat", "pull"))
+            scores = np.hstack([scores, seat[:, None] - pull[:, None] * self.of_means**2 / 2])
             labels = np.append(labels, self.classes)
         heard = softmax(scores) @ (labels[:, None] == self.classes)
         g = np.array([1 / (1 + math.exp(-b @ self.facts(row))) for b, row in zip(sink, heard, strict=True)])[:, None]
@@ -293,8 +295,10 @@ class ByHand:
         }.get(vote, lambda: self.attention(vote))()
 
     def calibrated(self, vote):
-        *u, tau = self.tensors[f"calibration.{vote}"]
+        u, v = self.tensors[f"calibration.{vote}"]
         p = self.probabilities(vote)
-        g = 0.001 + 0.999 / (1 + math.exp(-min(np.array(u) @ self.facts(p), 15)))
-        q = ((1 - g) * p + g / len(p)) ** (1 / tau)
+        facts = np.concatenate([self.facts(p), self.dissent * np.array(self.facts(p))])
+        g = 0.001 + 0.999 / (1 + math.exp(-min(u @ facts, 15)))
+        tau = math.exp(min(max(v @ facts, math.log(0.05)), math.log(20)))
+        q = np.exp(np.log((1 - g) * p + g / len(p)) / tau)
         return q / q.sum()

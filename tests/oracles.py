@@ -85,10 +85,11 @@ def paired_means(a, b, draws, seed=0):
     return means
 
 
-def calibrate(p, facts, sink, temperature, floor):
+def calibrate(p, facts, sink, heat, floor):
     out = []
     for row, fact in zip(p, facts, strict=True):
         score = sum(f * s for f, s in zip(fact, sink, strict=True))
+        temperature = math.exp(sum(f * h for f, h in zip(fact, heat, strict=True)))
         mass = floor + (1 - floor) / (1 + math.exp(-score))
         powers = [((1 - mass) * x + mass / len(row)) ** (1 / temperature) for x in row]
         out.append([power / sum(powers) for power in powers])
@@ -218,8 +219,8 @@ def head_vote(around, attention, b, h, temperature=1.0):
             scores[j] += attention.coefficients[h, t] * phi
     names = list(around.labels[b])
     if attention.seat is not None:
-        theta = attention.coefficients[h, attention.terms.index("distance")]
-        scores += [theta * x + attention.seat[h] for x in relative(list(around.average_distances[b]), distances)]
+        seat, pull = (numbers[h][0] + around.dissent[b] * numbers[h][1] for numbers in (attention.seat, attention.pull))
+        scores += [seat - pull * distance**2 / 2 for distance in around.average_distances[b]]
         names += classes
     shares = softmax(scores, temperature)
     heard = [sum(w for w, y in zip(shares, names, strict=True) if y == c) for c in classes]

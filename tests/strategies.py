@@ -59,6 +59,7 @@ def surroundings(draw, k: int | None = None, n_classes: int | None = None) -> Su
         prior=prior / prior.sum(axis=1, keepdims=True),
         queries=queries,
         keys=np.take_along_axis(keys, order[:, :, None], axis=1),
+        dissent=rng.random(n_queries),
     )
 
 
@@ -81,7 +82,8 @@ def some_attention(
         terms,
         seen * rng.uniform(-3, 6, seen.shape),
         rng.uniform(-2, 2, (len(heads), 4)) if has_sink else np.tile(NO_SINK, (len(heads), 1)),
-        seat=rng.uniform(-2, 2, len(heads)) if has_averages else None,
+        seat=rng.uniform(-2, 2, (len(heads), 2)) if has_averages else None,
+        pull=rng.uniform(0, 5, (len(heads), 2)) if has_averages else None,
         metric=rng.normal(size=(2, DIMENSION)) if "content" in terms else None,
     )
 
@@ -105,7 +107,7 @@ def some_votes(seed: int = 0, heads: tuple[str, ...] = tuple(HEADS), has_sink: b
         9.0,
         some_attention(rng, heads, has_averages=False, has_sink=has_sink),
         some_attention(rng, heads, has_averages=True, has_sink=has_sink),
-        {vote: Calibrator(rng.uniform(-2, 1, 4), rng.uniform(0.5, 2)) for vote in COMPARED},
+        {vote: Calibrator(rng.uniform(-2, 1, 8), rng.uniform(-0.5, 0.5, 8)) for vote in COMPARED},
     )
 
 

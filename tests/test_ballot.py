@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attnknn.ballot import Ballot, FittedVotes, cast_votes
-from attnknn.calibration import calibrate, query_facts
+from attnknn.calibration import calibrate, vote_facts
 from attnknn.classifier import AttnKNN
 from attnknn.config import LabelNoise
 from attnknn.models.attention import HEADS
@@ -112,7 +112,7 @@ def test_calibration_is_that_of_each_votes_own_calibrator(toy: AttnKNN):
     ballot = cast(toy, 7, LabelNoise("pair", 0.3))
     for name in COMPARED:
         p = ballot.votes[name].probabilities
-        expected = calibrate(p, query_facts(ballot.around.distances, p), toy.fitted.calibrators[name])
+        expected = calibrate(p, vote_facts(ballot.around, p), toy.fitted.calibrators[name])
         np.testing.assert_array_equal(ballot.calibrated[name], expected)
         np.testing.assert_array_equal(expected.argmax(axis=1), p.argmax(axis=1))
 

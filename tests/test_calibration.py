@@ -1,5 +1,7 @@
 """Calibration: what it promises, and that it does it."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -8,18 +10,28 @@ from hypothesis.extra import numpy as arrays
 
 from attnknn import metrics, reliability
 from attnknn.calibration import (
+    COEFFICIENT_BOUND,
     FLOOR,
-    START,
+    NO_SINK,
+    SINK_START,
     TEMPERATURE_BOUNDS,
     Calibrator,
+    _objective,
     calibrate,
     fit_calibrator,
     query_facts,
     sink_mass,
+    temperature,
+    vote_facts,
 )
+from attnknn.models.terms import Surroundings
 from tests import oracles
 
-SOME = Calibrator(np.array([-3.0, 1.5, 0.5, 0.8]), 1.7)
+SOME = Calibrator(np.array([-3.0, 1.5, 0.5, 0.8]), np.array([0.5, 0.2, 0.1, -0.4]))
+
+
+def of_temperature(t, sink=NO_SINK):
+    return Calibrator(np.array(sink), np.array([np.log(t), 0, 0, 0]))
 
 
 def softened(scores):
@@ -51,7 +63,7 @@ def loss(p, facts, labels, calibrator):
 
 def test_calibrating_equals_its_slow_twin():
     p, facts, _ = overconfident(50)
-    expected = oracles.calibrate(p, facts, SOME.sink, SOME.temperature, FLOOR)
+    expected = oracles.calibrate(p, facts, SOME.sink, SOME.heat, FLOOR)
     np.testing.assert_allclose(calibrate(p, facts, SOME), expected, atol=1e-12)
 
 
@@ -60,11 +72,11 @@ coefficients = arrays.arrays(np.float64, 4, elements=st.floats(-50, 50))
 
 
 @settings(deadline=None, max_examples=200)
-@given(p=rows, sink=coefficients, temperature=st.floats(*TEMPERATURE_BOUNDS), distance=st.floats(0, 2))
-def test_calibrated_rows_sum_to_one_and_keep_the_order_of_classes(p, sink, temperature, distance):
+@given(p=rows, sink=coefficients, heat=coefficients, distance=st.floats(0, 2))
+def test_calibrated_rows_sum_to_one_and_keep_the_order_of_classes(p, sink, heat, distance):
     p = p / p.sum(axis=1, keepdims=True)
     facts = query_facts(np.full((4, 3), distance), p)
-    q = calibrate(p, facts, Calibrator(sink, temperature))
+    q = calibrate(p, facts, Calibrator(sink, heat))
     np.testing.assert_allclose(q.sum(axis=1), 1, atol=1e-12)
     assert (q >= 0).all()
     ordered = np.take_along_axis(q, p.argsort(axis=1, kind="stable"), axis=1)
@@ -74,7 +86,7 @@ def test_calibrated_rows_sum_to_one_and_keep_the_order_of_classes(p, sink, tempe
 def test_an_almost_certain_sink_leaves_the_winner_in_place():
     p = np.array([[0.2, 0.3 - 1e-6, 0.5 - 2e-6, 3e-6], [0.5, 0.5 - 1e-6, 5e-7, 5e-7], [0, 0, 0.4, 0.6]])
     facts = query_facts(np.full((3, 2), 2.0), p)
-    q = calibrate(p, facts, Calibrator(np.array([50.0, 50, 50, 50]), 20.0))
+    q = calibrate(p, facts, Calibrator(np.full(4, 50.0), np.full(4, 50.0)))
     assert np.array_equal(q.argmax(axis=1), p.argmax(axis=1))
     np.testing.assert_allclose(q, 0.25, atol=1e-6)
 
@@ -92,7 +104,7 @@ def test_no_class_is_ever_impossible():
 
 def test_heat_softens_and_cold_sharpens():
     p, facts, _ = overconfident(30)
-    tops = [calibrate(p, facts, Calibrator(temperature=t)).max(axis=1) for t in (0.3, 1.0, 3.0)]
+    tops = [calibrate(p, facts, of_temperature(t)).max(axis=1) for t in (0.3, 1.0, 3.0)]
     assert (tops[0] > tops[1]).all()
     assert (tops[1] > tops[2]).all()
 
@@ -122,6 +134,14 @@ def test_libraries_agree():
         np.testing.assert_allclose(np.asarray(found), query_facts(distances, p), atol=1e-12)
 
 
+def test_facts_about_a_vote_are_those_about_the_query_and_again_times_the_dissent():
+    rng = np.random.default_rng(0)
+    around = replace(Surroundings(*[rng.random((3, 4))] * 6), dissent=np.array([0.0, 0.5, 1.0]))
+    p = rng.dirichlet(np.ones(4), 3)
+    facts = query_facts(around.distances, p)
+    np.testing.assert_array_equal(vote_facts(around, p), np.hstack([facts, [[0], [0.5], [1]] * facts]))
+
+
 def test_facts_take_the_type_of_the_vote():
     torch = pytest.importorskip("torch")
     p = torch.tensor([[0.7, 0.3]], requires_grad=True)
@@ -145,7 +165,7 @@ def test_the_fit_lowers_nll_and_ece_on_new_items(sharpness):
     assert metrics.accuracy(q, labels) == metrics.accuracy(p, labels)
 
 
-@pytest.mark.parametrize("truth", [SOME, Calibrator(np.array([-6.0, 4, 0, 0]), 0.8), Calibrator(temperature=3.0)])
+@pytest.mark.parametrize("truth", [SOME, of_temperature(0.8, [-6, 4, 0, 0]), of_temperature(3.0)])
 def test_the_fit_finds_the_calibrator_that_drew_the_labels(truth):
     p, facts, _ = overconfident(4000)
     labels = draw_labels(calibrate(p, facts, truth), np.random.default_rng(0))
@@ -157,7 +177,7 @@ def test_the_fit_finds_the_calibrator_that_drew_the_labels(truth):
 
 def test_the_fit_sharpens_a_timid_vote():
     p, facts, labels = overconfident(sharpness=0.4)
-    assert fit_calibrator(p, facts, labels).temperature < 1
+    assert temperature(facts, fit_calibrator(p, facts, labels)).max() < 1
 
 
 @settings(deadline=None, max_examples=25)
@@ -167,22 +187,29 @@ def test_the_fit_is_never_worse_than_the_start(n, n_classes, seed):
     p, labels = rng.dirichlet(np.full(n_classes, 0.3), n), rng.integers(0, n_classes, n)
     facts = query_facts(rng.uniform(0, 2, (n, 3)), p)
     fitted = fit_calibrator(p, facts, labels)
-    assert loss(p, facts, labels, fitted) <= loss(p, facts, labels, Calibrator(np.array(START))) + 1e-12
-    assert TEMPERATURE_BOUNDS[0] <= fitted.temperature <= TEMPERATURE_BOUNDS[1]
+    start = Calibrator(np.array([SINK_START, 0, 0, 0]))
+    assert loss(p, facts, labels, fitted) <= loss(p, facts, labels, start) + 1e-12
+    heated = temperature(facts, fitted)
+    assert TEMPERATURE_BOUNDS[0] - 1e-12 <= heated.min()
+    assert heated.max() <= TEMPERATURE_BOUNDS[1] + 1e-12
+    for numbers in (fitted.sink, fitted.heat):
+        assert np.abs(numbers).max() <= COEFFICIENT_BOUND
+        assert (numbers[[1, 2]] >= 0).all()  # farther away is never surer
 
 
 def test_no_step_away_from_the_fit_lowers_the_loss():
     p, facts, labels = overconfident()
-    fitted = fit_calibrator(p, facts, labels, ridge=1e-3)
+    fitted = fit_calibrator(p, facts, labels)
 
-    def penalized(sink, temperature):
-        return loss(p, facts, labels, Calibrator(sink, temperature)) + 1e-3 * np.sum(sink[1:] ** 2)
+    def penalized(sink, heat):
+        ridge = 0.5 / len(p) * (np.sum(sink[1:] ** 2) + np.sum(heat[1:] ** 2))
+        return loss(p, facts, labels, Calibrator(sink, heat)) + ridge
 
-    least = penalized(fitted.sink, fitted.temperature)
-    for step in np.vstack([np.eye(4), -np.eye(4)]) * 0.05:
-        assert penalized(fitted.sink + step, fitted.temperature) > least
-    for factor in (0.97, 1.03):
-        assert penalized(fitted.sink, fitted.temperature * factor) > least
+    least = penalized(fitted.sink, fitted.heat)
+    for step in np.vstack([np.eye(4), -np.eye(4)]):
+        for sink, heat in ((fitted.sink + 0.05 * step, fitted.heat), (fitted.sink, fitted.heat + 0.03 * step)):
+            if (sink[[1, 2]] >= 0).all() and (heat[[1, 2]] >= 0).all():
+                assert penalized(sink, heat) > least
 
 
 def test_the_same_items_give_the_same_calibrator_in_any_order():
@@ -193,9 +220,40 @@ def test_the_same_items_give_the_same_calibrator_in_any_order():
     np.testing.assert_allclose(calibrate(p, facts, again), calibrate(p, facts, fitted), atol=1e-4)
 
 
-def test_a_strong_ridge_leaves_the_sink_the_same_for_every_query():
+def test_a_strong_ridge_leaves_sink_and_temperature_the_same_for_every_query():
     fitted = fit_calibrator(*overconfident(), ridge=1e6)
     np.testing.assert_allclose(fitted.sink[1:], 0, atol=1e-5)
+    np.testing.assert_allclose(fitted.heat[1:], 0, atol=1e-4)
+
+
+def test_the_gradient_is_that_of_the_loss():
+    p, facts, labels = overconfident(60)
+    facts = np.concatenate([facts, facts * np.random.default_rng(0).random((60, 1))], axis=1)
+    theta = np.random.default_rng(1).normal(size=16)
+    for epsilon in (0.0, 0.2):
+        items = (p, facts, labels, 0.01, epsilon)
+        by_steps = [
+            (_objective(theta + s, *items)[0] - _objective(theta - s, *items)[0]) / 2e-6 for s in np.eye(16) * 1e-6
+        ]
+        np.testing.assert_allclose(_objective(theta, *items)[1], by_steps, atol=1e-6)
+
+
+def test_one_calibrator_suits_a_quiet_and_a_noisy_bank():
+    """Votes that are too sure where the bank is noisy, and not sure enough where it is not."""
+
+    def world(seed):
+        p, facts, _ = overconfident(3000, seed, sharpness=1.0)
+        z = np.where(np.arange(3000) % 2, 0.9, 0.1)
+        true = of_temperature(0.5), of_temperature(2.5)
+        q = np.where(z[:, None] > 0.5, calibrate(p, facts, true[1]), calibrate(p, facts, true[0]))
+        return p, np.concatenate([facts, facts * z[:, None]], axis=1), draw_labels(q, np.random.default_rng(seed)), q
+
+    p, facts, labels, _ = world(0)
+    blind, seeing = fit_calibrator(p, facts[:, :4], labels), fit_calibrator(p, facts, labels)
+    p, facts, labels, q = world(1)
+    best = metrics.negative_log_likelihood(q, labels)
+    assert loss(p, facts, labels, seeing) < best + 0.02
+    assert loss(p, facts[:, :4], labels, blind) > best + 0.05
 
 
 # ---- The noise floor
@@ -224,22 +282,23 @@ def test_no_step_away_from_the_fit_makes_the_given_labels_likelier(epsilon):
     p, facts, _, given = with_wrong_labels(0.3)
     fitted = fit_calibrator(p, facts, given, epsilon=epsilon)
 
-    def penalized(sink, temperature):
-        q = (1 - epsilon) * calibrate(p, facts, Calibrator(sink, temperature)) + epsilon / 5
-        return metrics.negative_log_likelihood(q, given) + 1e-3 * np.sum(sink[1:] ** 2)
+    def penalized(sink, heat):
+        q = (1 - epsilon) * calibrate(p, facts, Calibrator(sink, heat)) + epsilon / 5
+        return metrics.negative_log_likelihood(q, given) + 0.5 / len(p) * (
+            np.sum(sink[1:] ** 2) + np.sum(heat[1:] ** 2)
+        )
 
-    least = penalized(fitted.sink, fitted.temperature)
+    least = penalized(fitted.sink, fitted.heat)
     for step in np.vstack([np.eye(4), -np.eye(4)]) * 0.1:
-        assert penalized(fitted.sink + step, fitted.temperature) > least
-    for factor in (0.95, 1.05):
-        if not epsilon or factor * fitted.temperature >= 1:
-            assert penalized(fitted.sink, fitted.temperature * factor) > least
+        for sink, heat in ((fitted.sink + step, fitted.heat), (fitted.sink, fitted.heat + step)):
+            if (sink[[1, 2]] >= 0).all() and (heat[[1, 2]] >= 0).all() and (not epsilon or (heat >= 0).all()):
+                assert penalized(sink, heat) > least
 
 
 def test_a_floor_only_softens_and_none_changes_nothing():
     p, facts, labels = overconfident(sharpness=0.4)
-    assert fit_calibrator(p, facts, labels).temperature < 1
-    assert fit_calibrator(p, facts, labels, epsilon=0.3).temperature >= 1
+    assert temperature(facts, fit_calibrator(p, facts, labels)).max() < 1
+    assert temperature(facts, fit_calibrator(p, facts, labels, epsilon=0.3)).min() >= 1
     assert fit_calibrator(p, facts, labels, epsilon=0.0) == fit_calibrator(p, facts, labels)
 
 
@@ -247,10 +306,11 @@ def test_a_floor_only_softens_and_none_changes_nothing():
 
 
 def test_calibrators_are_equal_when_their_numbers_are():
-    same = Calibrator(SOME.sink.tolist(), SOME.temperature)
+    same = Calibrator(SOME.sink.tolist(), SOME.heat.tolist())
     assert same == SOME
     assert hash(same) == hash(SOME)
     assert Calibrator() != SOME
+    assert Calibrator(SOME.sink) != SOME
     assert SOME != "banana"
 
 
@@ -269,10 +329,11 @@ P, FACTS, LABELS = overconfident(5)
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: Calibrator(np.zeros(3)), "sink must be 4 finite numbers"),
-        (lambda: Calibrator(np.full(4, np.nan)), "sink must be 4 finite numbers"),
-        (lambda: Calibrator(temperature=0), "temperature must be positive"),
-        (lambda: Calibrator(temperature=np.nan), "temperature must be positive"),
+        (lambda: Calibrator(np.zeros(3)), "sink must be 4 or 8 finite numbers"),
+        (lambda: Calibrator(np.full(4, np.nan)), "sink must be 4 or 8 finite numbers"),
+        (lambda: Calibrator(heat=np.full(4, np.inf)), "heat must be 4 or 8 finite numbers"),
+        (lambda: Calibrator(np.zeros(8)), "sink and heat must be of one length"),
+        (lambda: vote_facts(Surroundings(*[np.ones((2, 2))] * 6), np.ones((2, 2))), "dissent"),
         (lambda: query_facts(np.ones((2, 3)), np.ones((3, 2))), "distances and a vote must be of shapes"),
         (lambda: calibrate(P, FACTS[:3], SOME), "p and facts must be of shapes"),
         (lambda: calibrate(P, FACTS[:, :3], SOME), "p and facts must be of shapes"),

@@ -247,8 +247,9 @@ SHAPED = {
     "attention.sink": (H, 4),
     "attention_averages.coefficients": (H, T),
     "attention_averages.sink": (H, 4),
-    "attention_averages.seat": (H,),
-} | {f"calibration.{vote}": (5,) for vote in COMPARED}
+    "attention_averages.seat": (H, 2),
+    "attention_averages.pull": (H, 2),
+} | {f"calibration.{vote}": (2, 8) for vote in COMPARED}
 
 
 @pytest.mark.parametrize("name", SHAPED)
@@ -273,10 +274,11 @@ def unseen(coefficients: np.ndarray) -> np.ndarray:
 SEEN = np.array([[1, 1, 0, 0, 0], [1, 0, 1, 1, 0], [1, 0, 0, 0, 1]], float)
 
 WEIGHTS = [
-    ({"attention.seat": np.zeros(H)}, "sit at the table of attention_averages only. There is a tensor attention.seat"),
+    (
+        {"attention.seat": np.zeros((H, 2))},
+        "at the table of attention_averages only. There is a tensor attention.seat",
+    ),
     ({"sharpness": np.array([1.0, -1.0])}, r"sharpness must not be negative. It is \[1.0, -1.0\]"),
-    ({"calibration.edited": np.array([1.0, 0, 0, 0, 0])}, "temperature, last in calibration.edited, must be positive"),
-    ({"calibration.edited": np.array([1.0, 0, 0, 0, -2])}, "must be positive. It is -2"),
     ({"attention.coefficients": unseen(SEEN)}, 'attention.coefficients must be zero .* "nearest" does not see "trust"'),
     ({"attention_averages.coefficients": unseen(SEEN)}, "attention_averages.coefficients must be zero where a head"),
 ]
@@ -299,7 +301,7 @@ def test_content_needs_a_metric_of_the_keys(metric: np.ndarray | None, bench: Pa
     for vote in ("attention", "attention_averages"):
         change_tensors(bench, {f"{vote}.coefficients": seen, f"{vote}.sink": np.zeros((2, 4))})
         change_tensors(bench, {f"{vote}.metric": np.ones((3, 8))})
-    change_tensors(bench, {"attention_averages.seat": np.zeros(2)})
+    change_tensors(bench, {f"attention_averages.{name}": np.zeros((2, 2)) for name in ("seat", "pull")})
     assert len(load("iris", bench).predict_items(k=3)) == 45
     change_tensors(bench, {"attention_averages.metric": metric})
     assert_refused(bench, re.escape(FINITE.format("attention_averages.metric", "(R, 8)")))

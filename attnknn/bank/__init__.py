@@ -13,6 +13,7 @@ from attnknn.bank.neighbors import Neighbors
 from attnknn.bank.statistics import (
     agreement_counts,
     contrast,
+    dissent,
     entry_neighborhoods,
     hubness,
     keeps_label,
@@ -28,6 +29,7 @@ __all__ = [
     "Neighbors",
     "agreement_counts",
     "contrast",
+    "dissent",
     "entry_neighborhoods",
     "hubness",
     "keeps_label",

@@ -98,6 +98,14 @@ class Observation:
         """Share of each observed label, shape (C,)."""
         return np.bincount(self.labels, minlength=self.entries.n_classes) / len(self.entries)
 
+    @cached_property
+    def dissent(self) -> float:
+        """How much close entries contradict each other: share of pairs (entry, near entry) with different labels.
+
+        Clean banks have little of it and noisy ones much, so that whoever sees it knows how noisy the bank is.
+        """
+        return statistics.dissent(self.entries.neighborhoods, self.labels)
+
     def trust_of(
         self, rows: NDArray[np.integer], exclude_groups: NDArray[np.int32] | None = None
     ) -> NDArray[np.float64]:
@@ -170,6 +178,7 @@ def surround(
         prior=np.broadcast_to(seen.prior, (len(rows), seen.entries.n_classes)),
         queries=queries.astype(np.float64) if with_keys else None,
         keys=seen.entries.keys[rows].astype(np.float64) if with_keys else None,
+        dissent=np.full(len(rows), seen.dissent),
     )
 
 

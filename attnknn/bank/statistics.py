@@ -1,6 +1,6 @@
 """What a bank knows of its own entries: whom they live among, and whether their labels fit there.
 
-    keys → entry_neighborhoods (once) → trust · keeps_label · hubness
+    keys → entry_neighborhoods (once) → trust · dissent · keeps_label · hubness
     keys, labels → prototypes → contrast
 
 Neighborhoods do not depend on labels. Everything else follows the *observed* labels and is computed anew
@@ -112,6 +112,28 @@ def trust_of_neighbors(
     allowed = (around >= 0) & ((own < 0) | (_look_up(around, groups) != own))
     agrees = _look_up(around, labels) == xp.expand_dims(gather(labels, entries), axis=-1)
     return _logit(*_count(_first(allowed, size), agrees))
+
+
+def dissent(neighborhoods: Array, labels: Array, size: int = 20) -> float:
+    """Measure how much close entries contradict each other.
+
+    dissent = 1 − Σ_j a_j / Σ_j n_j,   a and n as in `agreement_counts`
+
+    Args:
+        neighborhoods: (N, M) rows of the bank, nearest first; −1 at the end is nobody.
+        labels: (N,) observed labels.
+        size: Neighbors that count.
+
+    Returns:
+        Between 0 and 1; 0 if nobody has a neighbor.
+
+    Example:
+        >>> round(dissent(np.array([[1, 2], [0, 2], [0, 1]]), np.array([0, 0, 1])), 3)
+        0.667
+    """
+    xp = namespace(neighborhoods, labels)
+    agreeing, everyone = (int(xp.sum(part)) for part in agreement_counts(neighborhoods, labels, size))
+    return 1 - agreeing / everyone if everyone else 0.0
 
 
 def prototypes(keys: Array, labels: Array, n_classes: int) -> Array:

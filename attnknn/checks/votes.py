@@ -55,10 +55,6 @@ def weight_problems(
         yield "Class averages sit at the table of attention_averages only.", "There is a tensor attention.seat."
     if (weights["sharpness"] < 0).any():
         yield "sharpness must not be negative.", f"It is {weights['sharpness'].tolist()}."
-    for vote in calibrated:
-        if weights[f"calibration.{vote}"][-1] <= 0:
-            came = f"It is {weights[f'calibration.{vote}'][-1]:.4g}."
-            yield f"The temperature, last in calibration.{vote}, must be positive.", came
     yield from _unseen(weights, heads, terms)
 
 
@@ -76,12 +72,12 @@ def _shapes(
 ) -> dict[str, tuple[int | None, ...]]:
     """Name every tensor that is needed, and its shape; None is any size."""
     shapes: dict[str, tuple[int | None, ...]] = {"sharpness": (2,)}
-    shapes |= {f"calibration.{vote}": (5,) for vote in calibrated}
+    shapes |= {f"calibration.{vote}": (2, 8) for vote in calibrated}
     for vote in ATTENTIONS:
         shapes |= {f"{vote}.coefficients": (len(heads), len(terms)), f"{vote}.sink": (len(heads), 4)}
         if "content" in terms:
             shapes[f"{vote}.metric"] = (None, dimension)
-    return shapes | {"attention_averages.seat": (len(heads),)}
+    return shapes | {f"attention_averages.{name}": (len(heads), 2) for name in ("seat", "pull")}
 
 
 def _numbers(weights: Weights, name: str, shape: tuple[int | None, ...]) -> Iterator[Problem]:

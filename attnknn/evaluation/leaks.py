@@ -22,7 +22,7 @@ from attnknn.arrays import tally
 from attnknn.bank.entries import Entries, observe, stack, surround
 from attnknn.bank.memory import MemoryBank
 from attnknn.bundle import Queries
-from attnknn.calibration import Calibrator, calibrate, query_facts
+from attnknn.calibration import Calibrator, calibrate, vote_facts
 from attnknn.config import AttentionConfig, LabelNoise
 from attnknn.intervals import band
 from attnknn.models.attention import Attention, attend, terms_of
@@ -193,7 +193,7 @@ def measure(
             attention, features = with_constant_bias(seen, attention)
         heads = attend(seen, attention, features=features)
         raw, shares = heads.probabilities.mean(axis=1), heads.weights.mean(axis=1)
-        said.append(calibrate(raw, query_facts(seen.distances, raw), fitted.calibrator))
+        said.append(calibrate(raw, vote_facts(seen, raw), fitted.calibrator))
         winners.append(raw.argmax(axis=1))
         effective.append(metrics.effective_neighbors(shares / shares.sum(axis=1, keepdims=True)).mean())
     p, hits = np.stack(said), (np.stack(winners) == labels).astype(np.float64)

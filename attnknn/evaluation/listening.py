@@ -20,6 +20,7 @@ from attnknn.prediction import Prediction
 
 NOISE = LabelNoise("symmetric", 0.4)
 ENOUGH = 400  # queries, spread over all of them: the sentence then takes some milliseconds
+NEARLY_ALL = 0.9  # of a head's choice: the rest need not be told
 EVEN = 0.98  # effective neighbors, as a share of k, from which on nobody is listened to more than others
 
 KINDS = {
@@ -65,9 +66,9 @@ class Listening:
         parts = [self._choice()]
         if self.noise.rate:
             wrong, heard = f"{100 * self.wrong:.0f} %", f"{100 * self.heard:.0f} %"
-            parts.append(f"where {wrong} of their labels are wrong it gives these {heard} of its weight")
+            parts.append(f"{wrong} of their labels are wrong and get {heard} of its weight")
         if self.accuracy is not None:
-            parts.append(f"alone it is right on {100 * self.accuracy:.1f} %")
+            parts.append(f"alone right on {100 * self.accuracy:.1f} %")
         return "; ".join(parts)
 
     def _choice(self) -> str:
@@ -75,8 +76,9 @@ class Listening:
         if self.effective > EVEN * self.k or not self.shares[term]:
             return f"listens to all {self.k} neighbors nearly alike"
         verb = "listens to" if self.shares[term] > 0 else "turns away from"
-        share = f"{100 * abs(self.shares[term]):.0f} % of its choice"
-        return f"{verb} {KINDS[term]} ({share}) and hears {self.effective:.1f} of {self.k} neighbors"
+        share = abs(self.shares[term])
+        decided = "" if share > NEARLY_ALL else f" ({100 * share:.0f} % of its choice)"
+        return f"{verb} {KINDS[term]}{decided}, {self.effective:.1f} of {self.k}"
 
 
 def listen(prediction: Prediction) -> list[Listening]:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from attnknn.calibration import query_facts, sink_mass
 from attnknn.metrics import Floats, auroc
 from attnknn.prediction import Prediction
 from attnknn.votes import COMPARED, TITLES
@@ -41,13 +40,11 @@ def strangeness(prediction: Prediction) -> dict[str, Floats]:
         https://arxiv.org/abs/2204.06507. Softmax: Hendrycks and Gimpel (2017), https://arxiv.org/abs/1610.02136
     """
     ballot, pool = prediction.ballot, prediction.queries.pool
-    facts = query_facts(ballot.around.distances, ballot.votes["attention"].probabilities)
     found: dict[str, Any] = {
         f"distance to neighbor {k}": pool.distances[:, k - 1] for k in (min(RIVAL_K, pool.k), prediction.k)
     }
     for vote in ("attention", "attention_averages"):
         found[f"sink of {TITLES[vote]}"] = ballot.votes[vote].sink
-    found["sink of the calibrator"] = sink_mass(facts, ballot.calibrators["attention"])
     found |= {f"doubt of {TITLES[vote]}": 1 - ballot.calibrated[vote].max(axis=1) for vote in COMPARED}
     return found | {"softmax": 1 - ballot.votes["baseline"].probabilities.max(axis=1)}
 

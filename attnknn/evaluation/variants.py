@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from attnknn.arrays import entropy, one_hot
 from attnknn.bank.entries import Observation
 from attnknn.bundle import Queries
-from attnknn.calibration import query_facts
+from attnknn.calibration import vote_facts
 from attnknn.classifier import AttnKNN
 from attnknn.config import LabelNoise
 from attnknn.metrics import Floats
@@ -148,7 +148,7 @@ def _cast(
     """Let ks[b] neighbors vote on query b."""
     n, n_classes = len(queries), len(classifier.class_names)
     said = {
-        vote: Said(np.empty((n, n_classes)), np.empty((n, 4)), ks.astype(np.float64), np.full(n, np.nan))
+        vote: Said(np.empty((n, n_classes)), np.empty((n, 8)), ks.astype(np.float64), np.full(n, np.nan))
         for vote in votes
     }
     for k in np.unique(ks):
@@ -157,7 +157,7 @@ def _cast(
         for vote in votes:
             p, effective = prediction.ballot.votes[vote].probabilities, prediction.effective_neighbors(vote)
             said[vote].probabilities[rows] = p
-            said[vote].facts[rows] = query_facts(prediction.ballot.around.distances, p)
+            said[vote].facts[rows] = vote_facts(prediction.ballot.around, p)
             if effective is not None:
                 said[vote].effective_neighbors[rows] = effective
     return said
@@ -168,4 +168,5 @@ def _average(parts: Sequence[Said]) -> Said:
     names = ("probabilities", "facts", "k", "effective_neighbors")
     p, facts, k, effective = (np.mean([getattr(part, name) for part in parts], axis=0) for name in names)
     facts[:, 3] = entropy(p)
+    facts[:, 7] = facts[:, 4] * facts[:, 3]
     return Said(p, facts, k, effective)

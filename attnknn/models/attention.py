@@ -46,8 +46,9 @@ class Attention:
         coefficients: θ, shape (H, T); zero where a head does not see a term.
         sink: b, shape (H, 4): what (1, mean distance, nearest distance, entropy of the head's vote)
             add to the logit of the sink's mass.
-        seat: For class averages at the table: what is added to the score of an average, shape (H,).
-            None: only neighbors vote.
+        seat: For class averages at the table: what is added to the score of an average, and how much more of it per
+            dissent of the bank, shape (H, 2). None: only neighbors vote.
+        pull: Likewise, how much a class average's distance counts, shape (H, 2).
         metric: W of the content term, shape (R, D). None: no head sees content.
     """
 
@@ -56,6 +57,7 @@ class Attention:
     coefficients: Array
     sink: Array
     seat: Array | None = None
+    pull: Array | None = None
     metric: Array | None = None
 
     @property
@@ -69,6 +71,7 @@ class Attention:
             "coefficients": self.coefficients,
             "sink": self.sink,
             "seat": self.seat,
+            "pull": self.pull,
             "metric": self.metric,
         }
         return {name: array for name, array in named.items() if array is not None}
@@ -83,7 +86,10 @@ class Attention:
         unknown = [name for name in heads if name not in HEADS] + [name for name in terms if name not in TERMS]
         if unknown:
             raise ValueError(f"heads and terms must be defined, however: {unknown} are not")
-        shapes = {"coefficients": (len(heads), len(terms)), "sink": (len(heads), 4), "seat": (len(heads),)}
+        widths = {"coefficients": len(terms), "sink": 4, "seat": 2, "pull": 2}
+        shapes = {name: (len(heads), width) for name, width in widths.items()}
+        if ("seat" in arrays) != ("pull" in arrays):
+            raise ValueError(f"seat and pull come together, however: arrays={sorted(arrays)}")
         for name, shape in shapes.items():
             if name in arrays and tuple(arrays[name].shape) != shape:
                 raise ValueError(f"{name} must be of shape {shape}, however: {tuple(arrays[name].shape)}")
@@ -93,6 +99,7 @@ class Attention:
             arrays["coefficients"],
             arrays["sink"],
             arrays.get("seat"),
+            arrays.get("pull"),
             arrays.get("metric"),
         )
 
@@ -173,20 +180,20 @@ def score_neighbors(features: Array, attention: Attention) -> Array:
 def score_averages(around: Surroundings, attention: Attention) -> Array:
     """Score the class averages as C more neighbors, by their distance and a seat of their own.
 
-    score[b, h, c] = θ[h, distance] · (−‖z_b − μ_c‖ / r_b) + seat_h
+    score[b, h, c] = (seat[h, 0] + z seat[h, 1]) − (pull[h, 0] + z pull[h, 1]) ‖z_b − μ_c‖² / 2
 
-    Other terms are silent about an average: it has no rank, and no label that could be wrong.
+    z is the dissent of the bank: the noisier it looks, the more averages are worth beside single neighbors, and the
+    closer they move together. With the seat far above all neighbors this is the nearest prototype vote. Terms are
+    silent about an average: it has no rank, and no label that could be wrong.
 
     Returns:
         Shape (B, H, C).
     """
-    if attention.seat is None:
-        raise ValueError("class averages need a seat at the table, however: attention.seat=None")
-    xp = namespace(around.distances)
-    mean = xp.mean(around.distances, axis=-1, keepdims=True)
-    closeness = -around.average_distances / xp.where(mean > 0, mean, xp.ones_like(mean))
-    by_distance = attention.coefficients[:, attention.terms.index("distance")]
-    return by_distance[None, :, None] * closeness[:, None, :] + attention.seat[None, :, None]
+    if attention.seat is None or attention.pull is None or around.dissent is None:
+        raise ValueError("class averages need a seat, a pull and the dissent of the bank, however: one of them is None")
+    dissent = around.dissent[:, None]
+    seat, pull = (numbers[None, :, 0] + dissent * numbers[None, :, 1] for numbers in (attention.seat, attention.pull))
+    return seat[:, :, None] - pull[:, :, None] * (around.average_distances**2)[:, None, :] / 2
 
 
 def attend(

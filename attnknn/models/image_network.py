@@ -1,10 +1,9 @@
 """A network for small images that two CPU cores can train, in the manner of the CIFAR-10 speed runs.
 
-    whitened patches, every second place (fixed, ±) → 5 × [convolution, pool twice in all, norm, GELU] → global max → D
+    whitened patches (fixed, ±) → 3 × [convolution, pool, norm, GELU, convolution, norm, GELU] → global max → D
 
 What makes few epochs enough: inputs whose patches are decorrelated from the first step on, convolutions that
 start as the identity, normalization without a scale, pooling before normalization, and small pictures first.
-What makes an epoch cheap: nothing is convolved at full size, and each layer costs about as much as the next.
 
 References:
     Page (2018), How to train your ResNet, https://myrtle.ai/learn/how-to-train-your-resnet/
@@ -25,15 +24,14 @@ FADING = 0.3  # weight of the newest batch in the running statistics; a few epoc
 FLATTEST = 5e-4  # added to the variances of patches, so that directions without content are not blown up
 SIDE_STEP = 4  # sides of shrunken pictures are multiples of it
 GROWING = 0.6  # share of the epochs after which pictures have their own size
-PATCH, STRIDE = 4, 2  # sides of a patch, and from one to the next, in pixels
-DIRECTIONS = 24  # of patches, at most: those that vary most
-LAYERS = ((1, True), (2, False), (2, True), (4, False), (4, False))  # widths of convolutions; is it pooled after?
+PATCHES = {1: 3, 3: 2}  # sides of a patch in pixels, by channels of the image
+LAYERS = ((1, True), (1, False), (4, True), (4, False), (4, True), (4, False))  # widths; is it pooled after?
 
 
 class Whitening(nn.Module):
     """A first layer that decorrelates patches: eigenvectors of their covariance, each with both signs.
 
-    filter_i = ± v_i / sqrt(λ_i + ε),  the largest λ first
+    filter_i = ± v_i / sqrt(λ_i + ε)
 
     Args:
         channels: Of an image: 1 or 3.
@@ -43,29 +41,30 @@ class Whitening(nn.Module):
 
     def __init__(self, channels: int) -> None:
         super().__init__()
-        directions = min(DIRECTIONS, channels * PATCH**2)
-        self.register_buffer("filters", torch.zeros(2 * directions, channels, PATCH, PATCH))
+        side = PATCHES[channels]
+        directions = channels * side**2
+        self.register_buffer("filters", torch.zeros(2 * directions, channels, side, side))
         self.bias = nn.Parameter(torch.zeros(2 * directions))
 
     @torch.no_grad()
     def learn(self, images: Tensor) -> None:
         """Take the covariance of all patches of some scaled images, shape (B, channels, H, W)."""
-        patches = F.unfold(images, PATCH).transpose(1, 2).flatten(0, 1).double()
+        patches = F.unfold(images, self.filters.shape[-1]).transpose(1, 2).flatten(0, 1).double()
         patches = patches - patches.mean(dim=0)
         variances, directions = torch.linalg.eigh(patches.T @ patches / len(patches))
-        whitened = (directions / (variances + FLATTEST).sqrt()).T.flip(0)[: len(self.bias) // 2]
+        whitened = (directions / (variances + FLATTEST).sqrt()).T.flip(0)
         self.filters.copy_(torch.cat([whitened, -whitened]).reshape(self.filters.shape))
 
     def forward(self, images: Tensor) -> Tensor:
-        """Whiten every second patch, of images mirrored at their border: shape (B, 2·directions, H // 2, W // 2)."""
-        return F.conv2d(F.pad(images, (1, 1, 1, 1), mode="reflect"), self.filters, self.bias, STRIDE)
+        """Whiten every patch: shape (B, 2·directions, H − side + 1, W − side + 1)."""
+        return F.conv2d(images, self.filters, self.bias)
 
 
 class ImageNetwork(nn.Module):
     """Scaled images of shape (B, H, W) or (B, H, W, 3) → vectors of length D.
 
     Args:
-        config: `width` channels in the first convolution, twice and four times as many in the others.
+        config: `width` channels in the first convolution, four times as many from the third on.
         input_shape: (height, width) or (height, width, 3); sides of at least `SMALLEST_IMAGE` pixels.
 
     Raises:

@@ -33,6 +33,8 @@ class Surroundings:
         prior: Share of each observed label in the bank, shape (B, C); rows sum to one.
         queries: Embeddings of the queries, shape (B, D); only read by terms on keys.
         keys: Keys of the neighbors, shape (B, K, D); likewise.
+        dissent: Share of pairs of close entries in the bank whose observed labels differ, shape (B,); only read by
+            calibrators.
     """
 
     distances: Array
@@ -43,6 +45,7 @@ class Surroundings:
     prior: Array
     queries: Array | None = None
     keys: Array | None = None
+    dissent: Array | None = None
 
     @property
     def n_classes(self) -> int:

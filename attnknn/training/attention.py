@@ -2,6 +2,10 @@
 
     loss = mean NLL of (1 − ε) p + ε / C  +  ridge · Σ θ_added²  +  mean hinge on effective neighbors
 
+With class averages at the table, p is what the vote says after a calibrator that is fitted along with it: a vote
+that may lean on being sharpened or softened by how noisy the bank looks need not do that with its weights. Neighbors
+alone are fitted on what they say themselves, so that every head stays good by itself (`docs/decisions.md`).
+
 On memorized queries every neighborhood is unanimous and the gradient is exactly zero; hence held-out
 queries. One set of numbers serves the whole noise slider, because the fit sees every kind and rate.
 """
@@ -21,17 +25,24 @@ from attnknn.arrays import entropy, tally
 from attnknn.ballot import FittedVotes, cast_votes
 from attnknn.bank.entries import Entries, observe, stack, surround
 from attnknn.bundle import Queries
-from attnknn.calibration import FLOOR, Calibrator, calibrate, fit_calibrator
+from attnknn.calibration import (
+    FLOOR,
+    RIDGE,
+    Calibrator,
+    calibrate,
+    fit_calibrator,
+    soften,
+    vote_facts,
+)
 from attnknn.config import AttentionConfig, LabelNoise
 from attnknn.metrics import negative_log_likelihood
-from attnknn.models.attention import HEADS, Attention, attend, query_facts, terms_of
-from attnknn.models.terms import TERMS, Surroundings, reads_keys, stack_features
+from attnknn.models.attention import Attention, attend, terms_of
+from attnknn.models.terms import Surroundings, reads_keys, stack_features
+from attnknn.training.layout import Layout
 from attnknn.votes import COMPARED, distance_weights, prototype_probabilities
 
 SINK_RIDGE = 1e-4
-SINK_START = -4.0
 HINGE = 0.1
-METRIC_RANK = 8
 HIGHEST_FLOOR = 0.95  # of labels: above it, nothing could be learned from them
 HIGHEST_RATE = 0.9  # of the rate at which the clean label stops being the most frequent one
 
@@ -40,7 +51,8 @@ def noise_draws(config: AttentionConfig, n_classes: int, seed: int) -> list[Labe
     """List the draws of label noise that the fit sees.
 
     Rates at which a clean label is hardly more frequent than any other, 0.9 · (1 − 1/C), teach nothing
-    but to mistrust everything; they are left out (with two classes, symmetric noise above 45 %).
+    but to mistrust everything; they are left out (with two classes, symmetric noise above 45 %). Every kind and
+    rate counts the same, clean labels too.
     """
     bearable = HIGHEST_RATE * (1 - 1 / n_classes)
     kinds: list[tuple[str, float]] = [("symmetric", rate) for rate in config.rates if rate <= bearable]
@@ -49,7 +61,7 @@ def noise_draws(config: AttentionConfig, n_classes: int, seed: int) -> list[Labe
     return [
         LabelNoise(kind, rate, start + draw)  # type: ignore[arg-type]
         for kind, rate in kinds
-        for draw in range(1 if rate == 0 else config.draws)
+        for draw in range(config.draws)
     ]
 
 
@@ -116,15 +128,15 @@ def fit_votes_on(
     fitted = FittedVotes(
         distance,
         prototype,
-        fit_attention(around, labels, config, distance, with_averages=False, epsilon=epsilon),
-        fit_attention(around, labels, config, distance, with_averages=True, epsilon=epsilon),
+        fit_attention(around, labels, config, distance, epsilon=epsilon),
+        fit_attention(around, labels, config, distance, prototype, epsilon=epsilon),
         calibrators={},
     )
     ballots = [cast_votes(queries, config.k, seen, fitted) for queries, seen in worlds]
     calibrators = {}
     for name in COMPARED:
         p = np.concatenate([ballot.votes[name].probabilities for ballot in ballots])
-        calibrators[name] = fit_calibrator(p, query_facts(around.distances, p), labels, epsilon=epsilon)
+        calibrators[name] = fit_calibrator(p, vote_facts(around, p), labels, epsilon=epsilon)
     return replace(fitted, calibrators=calibrators)
 
 
@@ -133,20 +145,22 @@ def fit_attention(
     labels: NDArray[np.integer],
     config: AttentionConfig,
     sharpness: float,
-    with_averages: bool,
+    pull: float | None = None,
     epsilon: float = 0.0,
     beginnings: np.random.Generator | None = None,
 ) -> Attention:
     """Fit one attention vote, starting at the tuned distance vote with every added term near zero.
 
-    Coefficients of terms that read labels, and of the distance, are kept non-negative (L-BFGS-B).
+    Coefficients of terms that read labels, and of the distance, are kept non-negative (L-BFGS-B). So are
+    those of distances in the sink: what is far is never a reason to trust the vote more. And so is what the dissent
+    of the bank adds to seat and pull of class averages: a noisier bank speaks for them.
 
     Args:
         around: B queries of the fit, over all noise draws.
         labels: Their true labels, shape (B,).
         config: Heads, ridge and the hinge's floor.
         sharpness: θ of the tuned distance vote.
-        with_averages: Whether class averages sit at the table.
+        pull: s of the tuned prototype vote, if class averages sit at the table; None if only neighbors vote.
         epsilon: The noise floor: share of `labels` that any class may have taken.
         beginnings: Multiplies every number of the start by exp(N(0, 1)); heads that see the same terms would
             otherwise stay equal, as they begin.
@@ -154,14 +168,14 @@ def fit_attention(
     Returns:
         NumPy arrays, float64.
     """
-    layout = _Layout(config.heads, around, sharpness, with_averages)
+    layout = Layout(config.heads, around, sharpness, pull, epsilon > 0)
     world = _to_torch(around)
     fixed = None if "content" in layout.terms else stack_features(world, layout.terms)
     truth = torch.as_tensor(labels.astype(np.int64))
 
     def loss_and_gradient(vector: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         moving = torch.tensor(vector, requires_grad=True)
-        loss = _loss(layout, layout.unpack(moving), world, fixed, truth, config, epsilon)
+        loss = _loss(layout, moving, world, fixed, truth, config, epsilon)
         (gradient,) = torch.autograd.grad(loss, moving)
         return loss.item(), gradient.numpy()
 
@@ -171,76 +185,36 @@ def fit_attention(
     found = minimize(
         loss_and_gradient, start, jac=True, method="L-BFGS-B", bounds=layout.bounds, options={"maxiter": 300}
     )
-    fitted = layout.unpack(torch.tensor(found.x))
+    fitted, _ = layout.unpack(torch.tensor(found.x))
     return replace(
         fitted,
         **{name: array.numpy().copy() for name, array in fitted.to_arrays().items()},
     )
 
 
-class _Layout:
-    """Where each number of an `Attention` lies in the vector that the optimizer moves."""
-
-    def __init__(self, heads: Sequence[str], around: Surroundings, sharpness: float, with_averages: bool) -> None:
-        self.heads, self.terms = tuple(heads), terms_of(heads)
-        self.seen = np.array([[term in HEADS[head].terms for term in self.terms] for head in heads])
-        self.added = torch.tensor(self.seen & (np.array(self.terms) != "distance"))
-        start = np.where(np.array(self.terms) == "distance", sharpness, 0.05) * self.seen
-        lowest = [0.0 if TERMS[term].reads_labels or term in ("distance", "content") else None for term in self.terms]
-        free: list[float | None] = [None]
-        parts: list[tuple[str, NDArray[np.float64], list[float | None]]] = [
-            ("coefficients", start[self.seen], [lowest[t] for _, t in np.argwhere(self.seen)]),
-            ("sink", np.tile([SINK_START, 0.0, 0.0, 0.0], (len(heads), 1)), free * 4 * len(heads)),
-        ]
-        if with_averages:
-            parts.append(("seat", np.zeros(len(heads)), free * len(heads)))
-        if "content" in self.terms:
-            metric = _first_metric(around)
-            parts.append(("metric", metric, free * metric.size))
-        self.shapes = {name: values.shape for name, values, _ in parts}
-        self.start = np.concatenate([values.ravel() for _, values, _ in parts])
-        self.bounds = [(low, None) for _, _, lows in parts for low in lows]
-
-    def unpack(self, vector: Tensor) -> Attention:
-        """Give the numbers their names and shapes."""
-        sizes = [int(np.prod(shape)) for shape in self.shapes.values()]
-        pieces = dict(zip(self.shapes, torch.split(vector, sizes), strict=True))
-        arrays = {name: pieces[name].reshape(shape) for name, shape in self.shapes.items()}
-        where = tuple(torch.as_tensor(axis) for axis in np.nonzero(self.seen))
-        arrays["coefficients"] = torch.zeros(self.seen.shape, dtype=vector.dtype).index_put(
-            where, pieces["coefficients"]
-        )
-        return Attention.from_arrays(self.heads, self.terms, arrays)
-
-
 def _loss(
-    layout: _Layout,
-    attention: Attention,
+    layout: Layout,
+    vector: Tensor,
     world: Surroundings,
     features: Tensor | None,
     truth: Tensor,
     config: AttentionConfig,
     epsilon: float,
 ) -> Tensor:
+    attention, calibrator = layout.unpack(vector)
     heads = attend(world, attention, features=features)
     said = heads.probabilities.mean(dim=1)
-    of_truth = said.gather(1, truth[:, None])[:, 0]
-    meant = (1 - FLOOR) * of_truth + FLOOR / world.n_classes
+    ridge = config.ridge * (attention.coefficients[layout.added] ** 2).sum()
+    if calibrator is None:
+        said = (1 - FLOOR) * said + FLOOR / world.n_classes
+    else:
+        said = soften(said, vote_facts(world, said), calibrator[0], calibrator[1])
+        ridge = ridge + RIDGE / len(truth) * (calibrator[:, 1:] ** 2).sum()
+    meant = said.gather(1, truth[:, None])[:, 0]
     fit = -torch.log((1 - epsilon) * meant + epsilon / world.n_classes).mean()
     listened = heads.weights / heads.weights.sum(dim=-1, keepdim=True)
     missing = torch.relu(config.minimum_effective - torch.exp(entropy(listened)))
-    ridge = config.ridge * (attention.coefficients[layout.added] ** 2).sum()
     return fit + ridge + SINK_RIDGE * (attention.sink[:, 1:] ** 2).sum() + HINGE * (missing**2).mean()
-
-
-def _first_metric(around: Surroundings) -> NDArray[np.float64]:
-    """Start W at the leading principal directions of (query − neighbor), scaled to unit mean square."""
-    if around.queries is None or around.keys is None:
-        raise ValueError("the content term needs queries and keys, however: one of them is None")
-    moved = (around.queries[:, None, :] - around.keys).reshape(-1, around.keys.shape[-1])[:20_000]
-    _, spread, directions = np.linalg.svd(moved - moved.mean(axis=0), full_matrices=False)
-    rank = min(METRIC_RANK, len(spread))
-    return directions[:rank] / max(float(np.sqrt((moved**2).sum(axis=1).mean())), 1e-6)
 
 
 def _tune_sharpness(
@@ -253,7 +227,7 @@ def _tune_sharpness(
 
     def calibrated_loss(log_sharpness: float) -> float:
         p = probabilities(float(np.exp(log_sharpness)))
-        facts = query_facts(around.distances, p)
+        facts = vote_facts(around, p)
         fitted: Calibrator = fit_calibrator(p, facts, labels, epsilon=epsilon)
         q = (1 - epsilon) * calibrate(p, facts, fitted) + epsilon / around.n_classes
         return negative_log_likelihood(q, labels)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from attnknn.bank import (
     agreement_counts,
     contrast,
+    dissent,
     entry_neighborhoods,
     hubness,
     keeps_label,
@@ -54,6 +55,24 @@ def test_agreement_counts_are_bounded_and_counted_right(asarray, world: World, s
         members = oracles.neighborhood(neighborhoods, row, size)
         assert n[row] == len(members)
         assert a[row] == sum(world.labels[i] == world.labels[row] for i in members)
+
+
+@law
+@given(world=worlds(), size=SIZES)
+def test_dissent_is_the_share_of_near_pairs_with_different_labels(asarray, world: World, size: int):
+    neighborhoods = around(world)
+    pairs = [(j, i) for j in range(world.n) for i in oracles.neighborhood(neighborhoods, j, size)]
+    expected = np.mean([world.labels[j] != world.labels[i] for j, i in pairs]) if pairs else 0
+    assert dissent(asarray(neighborhoods), asarray(world.labels), size) == pytest.approx(expected, abs=1e-12)
+
+
+def test_dissent_tells_a_noisy_bank_from_a_quiet_one():
+    world, rng = cloud(600, 1), np.random.default_rng(1)
+    found = []
+    for rate in (0, 0.2, 0.4, 0.8):
+        labels = np.where(rng.random(600) < rate, (world.labels + rng.integers(1, 10, 600)) % 10, world.labels)
+        found.append(dissent(around(world, 24), labels))
+    assert (np.diff(found) > 0.1).all()
 
 
 @law
@@ -159,5 +178,6 @@ def test_statistics_do_not_depend_on_the_order_of_the_bank(world: World, random)
     other = world.shuffled(order)
     one, two = around(world), around(other)
     assert (trust(one, world.labels, 4)[order] == trust(two, other.labels, 4)).all()
+    assert dissent(one, world.labels, 4) == dissent(two, other.labels, 4)
     assert (keeps_label(one, world.labels, 3, 4)[order] == keeps_label(two, other.labels, 3, 4)).all()
     assert (hubness(one, 4)[order] == hubness(two, 4)).all()

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
 
-from attnknn.calibration import query_facts, sink_mass
 from attnknn.classifier import AttnKNN, load
 from attnknn.evaluation.outside import RIVAL_K, strangeness, tell_apart
 from attnknn.prediction import Prediction
@@ -36,8 +35,6 @@ def test_every_score_is_what_it_says():
     np.testing.assert_array_equal(found["distance to neighbor 7"], distances[:, 6])
     np.testing.assert_allclose(found["sink of attention"], prediction.sink.mean(axis=1))
     np.testing.assert_array_equal(found["sink of attention + averages"], ballot.votes["attention_averages"].sink)
-    facts = query_facts(distances[:, :7], ballot.votes["attention"].probabilities)
-    np.testing.assert_array_equal(found["sink of the calibrator"], sink_mass(facts, ballot.calibrators["attention"]))
     for vote in COMPARED:
         np.testing.assert_array_equal(found[f"doubt of {TITLES[vote]}"], 1 - ballot.calibrated[vote].max(axis=1))
     logits = prediction.queries.logits.astype(float)
@@ -85,5 +82,5 @@ def test_who_belongs_cannot_be_told_from_itself(digits: AttnKNN):
 
 def test_digits_without_their_shape_are_strange(digits: AttnKNN, shuffled: Prediction):
     area = tell_apart(digits.predict_items(), {"shuffled": shuffled}).set_index("score")["auroc"]
-    for score in ("distance to neighbor 16", "sink of attention", "sink of the calibrator", "softmax"):
+    for score in ("distance to neighbor 16", "sink of attention", "doubt of attention + averages", "softmax"):
         assert area[score] > 0.9

@@ -10,6 +10,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from attnknn.calibration import vote_facts
 from attnknn.classifier import AttnKNN, load
 from attnknn.config import EmbedderConfig, LabelNoise
 from attnknn.evaluation import protocol
@@ -26,7 +27,6 @@ from attnknn.evaluation.variants import (
 )
 from attnknn.evaluation.views import ask_views, make_views
 from attnknn.intervals import paired_interval
-from attnknn.models.attention import query_facts
 from attnknn.models.embedders import augment
 from attnknn.models.image_network import shift_and_flip
 from attnknn.training.attention import noise_draws
@@ -81,7 +81,7 @@ def test_one_k_for_all_is_the_plain_vote(toy: AttnKNN):
     for vote in COMPARED:
         p = prediction.ballot.votes[vote].probabilities
         np.testing.assert_array_equal(said[vote].probabilities, p)
-        np.testing.assert_allclose(said[vote].facts, query_facts(prediction.ballot.around.distances, p), atol=1e-15)
+        np.testing.assert_allclose(said[vote].facts, vote_facts(prediction.ballot.around, p), atol=1e-15)
         assert (said[vote].k == 5).all()
         effective = prediction.effective_neighbors(vote)
         expected = np.full(len(p), np.nan) if effective is None else effective
@@ -196,7 +196,7 @@ def test_the_plain_variant_is_fitted_as_training_fits_the_plain_vote(iris: AttnK
     for vote, one in fitted.items():
         shipped = iris.fitted.calibrators[vote]
         np.testing.assert_allclose(one.calibrator.sink, shipped.sink, rtol=1e-3, atol=1e-3)
-        assert one.calibrator.temperature == pytest.approx(shipped.temperature, rel=1e-3)
+        np.testing.assert_allclose(one.calibrator.heat, shipped.heat, rtol=1e-3, atol=1e-3)
 
 
 def test_each_vote_takes_the_candidate_with_the_lowest_loss(iris: AttnKNN):

@@ -24,6 +24,7 @@ from attnknn.models.attention import (
     terms_of,
 )
 from attnknn.models.terms import TERMS, Surroundings
+from attnknn.votes import prototype_probabilities
 from tests import oracles
 from tests.conftest import LIBRARIES
 from tests.strategies import NO_SINK, attentions, convert, law, some_attention, surroundings, temperatures
@@ -192,9 +193,20 @@ def test_heads_count_in_any_order(around: Surroundings, attention: Attention, ra
         coefficients=attention.coefficients[order],
         sink=attention.sink[order],
         seat=None if attention.seat is None else attention.seat[order],
+        pull=None if attention.pull is None else attention.pull[order],
     )
     before, after = attend(around, attention), attend(around, other)
     np.testing.assert_allclose(before.probabilities[:, order], after.probabilities, atol=1e-12)
+
+
+@law
+@given(surroundings(), attentions(has_averages=True, has_sink=False), st.floats(0, 30))
+def test_with_a_high_seat_averages_vote_as_the_nearest_prototype(around: Surroundings, attention: Attention, s: float):
+    shape = attention.seat.shape
+    high = replace(attention, seat=np.full(shape, 1e4), pull=np.broadcast_to([s, 0.0], shape))
+    expected = prototype_probabilities(around.average_distances, s)
+    for h in range(len(attention.heads)):
+        np.testing.assert_allclose(attend(around, high).probabilities[:, h], expected, atol=1e-9)
 
 
 # ---- Parts
@@ -240,9 +252,16 @@ def test_what_is_taken_apart_is_put_together_again(has_averages: bool):
 def test_numbers_that_do_not_fit_their_names_are_refused():
     attention = some_attention(np.random.default_rng(0), ["trusted", "typical"], has_averages=True)
     heads, terms, arrays = attention.heads, attention.terms, attention.to_arrays()
-    for wrong in ({"coefficients": np.ones((2, 9))}, {"sink": np.ones((2, 3))}, {"seat": np.ones(3)}):
+    for wrong in (
+        {"coefficients": np.ones((2, 9))},
+        {"sink": np.ones((2, 3))},
+        {"seat": np.ones(2)},
+        {"pull": np.ones((2, 1))},
+    ):
         with pytest.raises(ValueError, match=f"{next(iter(wrong))} must be of shape"):
             Attention.from_arrays(heads, terms, arrays | wrong)
+    with pytest.raises(ValueError, match="seat and pull come together"):
+        Attention.from_arrays(heads, terms, {name: array for name, array in arrays.items() if name != "pull"})
     with pytest.raises(ValueError, match=r"\['wise'\] are not"):
         Attention.from_arrays(("trusted", "wise"), terms, arrays)
     with pytest.raises(ValueError, match=r"\['mood'\] are not"):
@@ -258,5 +277,5 @@ def test_a_temperature_that_is_not_positive_is_our_own_mistake(temperature: floa
 
 def test_averages_without_a_seat_are_our_own_mistake():
     around = Surroundings(np.ones((1, 2)), np.zeros((1, 2), int), *[np.zeros((1, 2))] * 4)
-    with pytest.raises(ValueError, match="need a seat"):
+    with pytest.raises(ValueError, match="need a seat, a pull and the dissent"):
         score_averages(around, plain([1, 0, 0, 0]))

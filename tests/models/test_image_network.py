@@ -31,7 +31,7 @@ def smooth_images(*shape: int) -> torch.Tensor:
     return F.avg_pool2d(noise, 3, stride=1)
 
 
-@pytest.mark.parametrize(("channels", "directions"), [(1, 16), (3, 24)])
+@pytest.mark.parametrize(("channels", "directions"), [(1, 9), (3, 12)])
 def test_whitened_patches_are_uncorrelated_and_of_one_size(channels: int, directions: int):
     images = smooth_images(200, channels, 12, 12)
     whitening = Whitening(channels)
@@ -41,21 +41,9 @@ def test_whitened_patches_are_uncorrelated_and_of_one_size(channels: int, direct
     torch.testing.assert_close(seen[directions:], -seen[:directions])
     covariance = torch.cov(seen[:directions])
     torch.testing.assert_close(covariance, torch.eye(directions), atol=0.15, rtol=0)
-    patches = F.unfold(images, 4).transpose(1, 2).flatten(0, 1)
+    patches = F.unfold(images, whitening.filters.shape[-1]).transpose(1, 2).flatten(0, 1)
     plain = torch.corrcoef(patches.T)
     assert (plain - torch.eye(len(plain))).abs().max() > 0.3  # there was something to do
-
-
-def test_every_second_patch_is_whitened_and_the_border_mirrored():
-    images = smooth_images(5, 3, 13, 14)
-    whitening = Whitening(3)
-    whitening.learn(images)
-    with torch.no_grad():
-        whitening.bias.uniform_(-1, 1)
-        seen = whitening(images)
-        assert seen.shape == (5, 48, 5, 6)
-        inside = F.conv2d(images[:, :, 1:5, 3:7], whitening.filters, whitening.bias)[:, :, 0, 0]
-    torch.testing.assert_close(seen[:, :, 1, 2], inside)
 
 
 def test_directions_without_content_are_not_blown_up():
@@ -123,7 +111,7 @@ def test_norms_learn_no_scale_and_the_first_layer_only_its_bias():
     learned = {name for name, weight in network.named_parameters() if weight.requires_grad}
     assert {name for name in learned if "whitening" in name} == {"whitening.bias"}
     assert {name for name, weight in network.named_parameters() if not weight.requires_grad} == {
-        f"layers.{layer}.2.weight" for layer in range(1, 6)
+        f"layers.{layer}.2.weight" for layer in range(1, 7)
     }
     assert "whitening.filters" in network.state_dict()
 

@@ -12,19 +12,20 @@ from attnknn.arrays import entropy, tally
 from attnknn.bank import search_exact
 from attnknn.bank.entries import observe, stack, surround
 from attnknn.bundle import Queries
-from attnknn.calibration import calibrate, query_facts
+from attnknn.calibration import Calibrator, calibrate, fit_calibrator, vote_facts
 from attnknn.classifier import AttnKNN
 from attnknn.config import AttentionConfig, LabelNoise
 from attnknn.metrics import negative_log_likelihood
 from attnknn.models.attention import HEADS, Attention, attend, terms_of
 from attnknn.models.terms import TERMS, Surroundings
-from attnknn.training import attention as fitting
 from attnknn.training.attention import fit_attention, fit_votes, fit_votes_on, noise_draws, noise_floor
+from attnknn.training.layout import Layout, first_metric
 from attnknn.votes import COMPARED, attention_vote, distance_weights
 from tests.conftest import FAMILIAR, QUICK_ATTENTION
 from tests.strategies import NO_SINK
 
 SHARPNESS = 4.0
+PULL = 6.0
 ALL_HEADS = replace(QUICK_ATTENTION, heads=tuple(HEADS))
 TRUSTED = replace(QUICK_ATTENTION, heads=("trusted",), rates=(0.4,), pair_rates=())
 
@@ -52,25 +53,31 @@ def world() -> tuple[Surroundings, np.ndarray]:
         prior=np.full((n, n_classes), 1 / n_classes),
         queries=queries,
         keys=np.take_along_axis(keys, order[:, :, None], axis=1),
+        dissent=np.repeat([0.2, 0.6], n // 2),
     )
     return around, truth
 
 
-def start_of(world, config: AttentionConfig, with_averages: bool = False) -> Attention:
-    layout = fitting._Layout(config.heads, world[0], SHARPNESS, with_averages)
-    fitted = layout.unpack(torch.tensor(layout.start))
+def start_of(world, config: AttentionConfig, pull: float | None = None) -> Attention:
+    layout = Layout(config.heads, world[0], SHARPNESS, pull, False)
+    fitted, _ = layout.unpack(torch.tensor(layout.start))
     return replace(fitted, **{name: array.numpy() for name, array in fitted.to_arrays().items()})
 
 
 def loss(world, attention: Attention, config: AttentionConfig) -> float:
-    """The loss of the fit, written again: NLL with a floor, ridges, and the hinge on effective neighbors."""
+    """The loss of the fit, written again: NLL, with averages once calibrated, ridges, and the hinge on neighbors."""
     (around, truth), heads = world, attend(world[0], attention)
-    p = heads.probabilities.mean(axis=1)[np.arange(len(truth)), truth]
+    p = heads.probabilities.mean(axis=1)
+    facts = vote_facts(around, p)
+    calibrator = fit_calibrator(p, facts, truth) if attention.has_averages else Calibrator(*np.zeros((2, 8)))
+    if not attention.has_averages:  # a floor alone
+        calibrator = replace(calibrator, sink=np.array([-50.0, *[0] * 7]))
     added = attention.coefficients[:, [term != "distance" for term in attention.terms]]
     listened = heads.weights / heads.weights.sum(axis=-1, keepdims=True)
     missing = np.maximum(config.minimum_effective - np.exp(entropy(listened)), 0)
     return (
-        -np.mean(np.log(0.999 * p + 0.001 / around.n_classes))
+        negative_log_likelihood(calibrate(p, facts, calibrator), truth)
+        + 0.5 / len(truth) * (np.sum(calibrator.sink[1:] ** 2) + np.sum(calibrator.heat[1:] ** 2))
         + config.ridge * np.sum(added**2)
         + 1e-4 * np.sum(attention.sink[:, 1:] ** 2)
         + 0.1 * np.mean(missing**2)
@@ -101,15 +108,17 @@ def test_the_fit_starts_at_the_tuned_distance_vote(world, heads: tuple[str, ...]
     np.testing.assert_allclose(vote.probabilities, tally(weights, world[0].labels, 5), atol=1e-12)
 
 
-def test_seats_of_averages_start_at_zero(world):
+def test_averages_start_as_tuned_prototypes_beside_the_neighbors(world):
     assert start_of(world, QUICK_ATTENTION).seat is None
-    assert start_of(world, QUICK_ATTENTION, with_averages=True).seat.tolist() == [0.0] * 3
+    start = start_of(world, QUICK_ATTENTION, PULL)
+    assert start.seat.tolist() == [[0.0, 0.0]] * 3
+    assert start.pull.tolist() == [[PULL, 0.0]] * 3
 
 
 def test_the_metric_starts_at_the_directions_in_which_neighbors_differ(world):
     around = world[0]
     stretched = replace(around, keys=around.keys + 5 * np.eye(6)[2] * np.random.default_rng(0).normal(size=(300, 8, 1)))
-    metric = fitting._first_metric(stretched)
+    metric = first_metric(stretched)
     assert abs(metric[0, 2]) / np.linalg.norm(metric[0]) > 0.99
     moved = (stretched.queries[:, None] - stretched.keys) @ metric.T
     assert 0.5 < np.mean(np.sum(moved**2, axis=-1)) < 1.5
@@ -118,14 +127,14 @@ def test_the_metric_starts_at_the_directions_in_which_neighbors_differ(world):
 # ---- What the fit may do
 
 
-@pytest.mark.parametrize("with_averages", [False, True])
+@pytest.mark.parametrize("pull", [None, PULL])
 @pytest.mark.parametrize("config", [QUICK_ATTENTION, FAMILIAR], ids=["named", "familiar"])
-def test_the_fit_improves_its_loss_and_keeps_its_promises(world, config: AttentionConfig, with_averages: bool):
-    fitted = fit_attention(*world, config, SHARPNESS, with_averages)
-    start = start_of(world, config, with_averages)
+def test_the_fit_improves_its_loss_and_keeps_its_promises(world, config: AttentionConfig, pull: float | None):
+    fitted = fit_attention(*world, config, SHARPNESS, pull)
+    start = start_of(world, config, pull)
     assert loss(world, fitted, config) < loss(world, start, config) - 0.01
     assert (fitted.heads, fitted.terms) == (config.heads, terms_of(config.heads))
-    assert fitted.has_averages == with_averages
+    assert fitted.has_averages == (pull is not None)
     for array in fitted.to_arrays().values():
         assert isinstance(array, np.ndarray)
         assert array.dtype == np.float64
@@ -139,7 +148,7 @@ def test_the_fit_improves_its_loss_and_keeps_its_promises(world, config: Attenti
 
 
 def test_no_step_away_from_the_fit_lowers_the_loss(world):
-    fitted = fit_attention(*world, QUICK_ATTENTION, SHARPNESS, False)
+    fitted = fit_attention(*world, QUICK_ATTENTION, SHARPNESS)
     best = loss(world, fitted, QUICK_ATTENTION)
     for h, t in np.argwhere(fitted.coefficients > 0):
         for step in (-0.05, 0.05):
@@ -152,7 +161,7 @@ def test_terms_that_read_labels_are_never_turned_against_the_labels(world):
     """A world in which the likelihood would love to: trusted, typical and agreeing neighbors are wrong."""
     around, truth = world
     liars = replace(around, trust=-around.trust, contrast=-around.contrast)
-    fitted = fit_attention(liars, truth, QUICK_ATTENTION, SHARPNESS, False)
+    fitted = fit_attention(liars, truth, QUICK_ATTENTION, SHARPNESS)
     for t, term in enumerate(fitted.terms):
         if TERMS[term].reads_labels:
             assert (fitted.coefficients[:, t] >= 0).all()
@@ -161,20 +170,20 @@ def test_terms_that_read_labels_are_never_turned_against_the_labels(world):
 
 
 def test_what_helps_is_used(world):
-    fitted = fit_attention(*world, QUICK_ATTENTION, SHARPNESS, False)
+    fitted = fit_attention(*world, QUICK_ATTENTION, SHARPNESS)
     assert fitted.coefficients[1, fitted.terms.index("trust")] > 0.5
     assert fitted.coefficients[2, fitted.terms.index("prototype")] > 0.5
 
 
 @pytest.mark.parametrize("config", [QUICK_ATTENTION, FAMILIAR], ids=["named", "familiar"])
 def test_the_same_queries_give_the_same_numbers(world, config: AttentionConfig):
-    one, two = (fit_attention(*world, config, SHARPNESS, True).to_arrays() for _ in range(2))
+    one, two = (fit_attention(*world, config, SHARPNESS, PULL).to_arrays() for _ in range(2))
     for name, array in one.items():
         np.testing.assert_array_equal(array, two[name])
 
 
 def test_a_strong_ridge_keeps_added_terms_at_zero(world):
-    fitted = fit_attention(*world, replace(QUICK_ATTENTION, ridge=1e3), SHARPNESS, False)
+    fitted = fit_attention(*world, replace(QUICK_ATTENTION, ridge=1e3), SHARPNESS)
     added = [t for t, term in enumerate(fitted.terms) if term != "distance"]
     np.testing.assert_allclose(fitted.coefficients[:, added], 0, atol=1e-3)
 
@@ -182,7 +191,7 @@ def test_a_strong_ridge_keeps_added_terms_at_zero(world):
 def test_the_hinge_keeps_neighbors_listened_to(world):
     def least(minimum: float) -> float:
         config = replace(QUICK_ATTENTION, minimum_effective=minimum, heads=("trusted",))
-        heads = attend(world[0], fit_attention(*world, config, SHARPNESS, False))
+        heads = attend(world[0], fit_attention(*world, config, SHARPNESS))
         return float(np.mean(np.exp(entropy(heads.weights / heads.weights.sum(axis=-1, keepdims=True)))))
 
     assert least(7.0) > least(1.0) + 0.5
@@ -192,7 +201,7 @@ def test_unanimous_neighbors_teach_nothing(world):
     """Law 4 in the fit: every neighbor right, nothing to gain; added coefficients only shrink by the ridge."""
     around, truth = world
     easy = replace(around, labels=np.repeat(truth[:, None], 8, axis=1))
-    fitted = fit_attention(easy, truth, replace(QUICK_ATTENTION, minimum_effective=1.0, heads=("trusted",)), 3.0, False)
+    fitted = fit_attention(easy, truth, replace(QUICK_ATTENTION, minimum_effective=1.0, heads=("trusted",)), 3.0)
     np.testing.assert_allclose(fitted.coefficients, [[3.0, 0, 0]], atol=0.06)
 
 
@@ -202,7 +211,7 @@ def test_unanimous_neighbors_teach_nothing(world):
 def test_the_fit_sees_every_bearable_rate_and_each_in_fresh_draws():
     config = AttentionConfig(rates=(0.0, 0.4, 0.8), pair_rates=(0.4,), draws=3)
     ten = [(noise.kind, noise.rate) for noise in noise_draws(config, 10, seed=0)]
-    assert ten == [("symmetric", 0.0)] + [("symmetric", 0.4)] * 3 + [("symmetric", 0.8)] * 3 + [("pair", 0.4)] * 3
+    assert ten == [("symmetric", 0.0)] * 3 + [("symmetric", 0.4)] * 3 + [("symmetric", 0.8)] * 3 + [("pair", 0.4)] * 3
     two = {noise.rate for noise in noise_draws(config, 2, seed=0) if noise.kind == "symmetric"}
     assert two == {0.0, 0.4}
     seeds = [{noise.seed for noise in noise_draws(config, 10, seed)} for seed in (0, 1)]
@@ -222,9 +231,9 @@ def test_a_noise_floor_keeps_the_fit_from_learning_the_noise(world):
     config = replace(QUICK_ATTENTION, heads=("trusted",))
 
     def loss_of_truth(epsilon: float) -> float:
-        fitted = fit_attention(around, given, config, SHARPNESS, False, epsilon)
-        p = attend(around, fitted).probabilities.mean(axis=1)[np.arange(len(truth)), truth]
-        return float(-np.log(0.999 * p + 0.001 / 5).mean())
+        p = attend(around, fit_attention(around, given, config, SHARPNESS, None, epsilon)).probabilities.mean(axis=1)
+        facts = vote_facts(around, p)
+        return negative_log_likelihood(calibrate(p, facts, fit_calibrator(p, facts, given, epsilon=epsilon)), truth)
 
     assert loss_of_truth(0.4) < loss_of_truth(0.0) - 0.02
 
@@ -286,8 +295,8 @@ def test_the_tuned_sharpness_is_the_best_of_many(iris: AttnKNN):
 
     def calibrated_loss(sharpness: float) -> float:
         p = tally(distance_weights(around, sharpness), around.labels, 3)
-        facts = query_facts(around.distances, p)
-        return negative_log_likelihood(calibrate(p, facts, fitting.fit_calibrator(p, facts, truth)), truth)
+        facts = vote_facts(around, p)
+        return negative_log_likelihood(calibrate(p, facts, fit_calibrator(p, facts, truth)), truth)
 
     found = calibrated_loss(fitted.distance)
     assert 0.1 <= fitted.distance <= 100

@@ -65,7 +65,7 @@ def test_every_number_is_that_of_the_prediction(decided):
 def test_a_head_says_what_was_measured_of_it(decided):
     trained, prediction, board = decided
     assert [(head["name"], head["why"]) for head in board["heads"]] == list(jobs(trained.name).items())
-    assert all("of its choice" in head["why"] for head in board["heads"])
+    assert all(head["why"].startswith("listens to ") and "of 16" in head["why"] for head in board["heads"])
     assert [head["name"] for head in board["heads"]] == list(prediction.heads)
 
 

@@ -22,7 +22,7 @@ TRAIN_SHARE = 0.7  # of a dataset's items; the others are test
 STEP = {"cnn": 6e-3, "mlp": 4e-3, "fast_cnn": 5e-2}  # seconds: what a step costs however small the network is
 ACTIVATION = 4e-8  # seconds per number that is normalized, bent and kept for the way back
 OPERATION = 1 / 6e10  # seconds per multiplication or addition, there and back
-WHITENED = 48  # channels of the first layer of the network for small images
+WHITENED = 24  # channels of the first layer of the network for small images
 GROWING = 0.6  # of the work of an epoch at full size: the mean over a run whose pictures grow
 AROUND = (8.5, 8e-3)  # seconds for everything else: whatever the data, and per item
 UNKNOWN = (0.4, 3.0)  # between which paces a machine lies on which nothing was measured
@@ -140,12 +140,12 @@ def _count_mlp(config: EmbedderConfig, features: int) -> tuple[float, float]:
 
 
 def _count_fast_cnn(config: EmbedderConfig, pixels: int) -> tuple[float, float]:
-    """Count what two cores do together in five convolutions, at a quarter, 1/16 and 1/64 of the pixels.
+    """Count what two cores do together in three pairs of convolutions, the pooling between those of a pair.
 
     Beside such convolutions, what is normalized and bent hardly counts.
     """
     width, grown = config.width, GROWING if config.first_side else 1.0
-    first, middle, last = WHITENED * width / 4, (2 + 4) * width**2 / 16, (8 + 16) * width**2 / 64
+    first, middle, last = WHITENED * width + width**2 / 4, (4 + 16 / 4) * width**2 / 4, (16 + 16 / 4) * width**2 / 16
     return 0.0, grown * 9 * pixels * (first + middle + last) / 2
 
 
