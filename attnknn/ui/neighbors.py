@@ -46,10 +46,9 @@ def picking_row() -> DeltaGenerator:
     return st.container(horizontal=True, vertical_alignment="bottom", gap="small")
 
 
-def knobs_row() -> list[DeltaGenerator]:
-    """Lay out the row of knobs, and return one place per knob: k, temperature, rate, kind, seed."""
-    row = st.container(horizontal=True, vertical_alignment="bottom", gap="medium", key="knobs")
-    return [row.container(width=width) for width in (220, 220, 220, 150, 150)]
+def knobs_row() -> DeltaGenerator:
+    """Lay out the row of knobs."""
+    return st.container(horizontal=True, vertical_alignment="bottom", gap="medium", key="knobs")
 
 
 def choose_checkpoint(place: DeltaGenerator) -> AttnKNN:
@@ -108,25 +107,33 @@ def choose_query(trained: AttnKNN, place: DeltaGenerator) -> str:
     )
 
 
-def choose_setting(trained: AttnKNN, places: list[DeltaGenerator]) -> Setting:
+def choose_setting(trained: AttnKNN, row: DeltaGenerator) -> Setting:
     """Let the visitor set k, temperature and label noise."""
     largest = _largest_k(trained)
     default = min(trained.config.attention.k, largest)
     if st.session_state.get("k", 1) > largest:
         st.session_state["k"] = default
-    k = places[0].slider(
-        "neighbors k", 1, largest, default, key="k", bind="query-params", help="How many of the nearest entries vote."
+    k = row.slider(
+        "neighbors k",
+        1,
+        largest,
+        default,
+        key="k",
+        bind="query-params",
+        width=220,
+        help="How many of the nearest entries vote.",
     )
-    temperature = places[1].select_slider(
+    temperature = row.select_slider(
         "temperature",
         state.TEMPERATURES,
         1.0,
         key="temperature",
         bind="query-params",
+        width=220,
         help="Divides the scores of the distance and attention votes. Small: the best neighbor decides. "
         "Large: everyone has the same say.",
     )
-    rate = places[2].slider(
+    rate = row.slider(
         "label noise",
         0.0,
         state.HIGHEST_RATE,
@@ -135,16 +142,18 @@ def choose_setting(trained: AttnKNN, places: list[DeltaGenerator]) -> Setting:
         format="percent",
         key="noise",
         bind="query-params",
+        width=220,
         help="Share of the bank's labels that are replaced. A larger rate only adds flips.",
     )
-    kind = places[3].selectbox(
+    kind = row.selectbox(
         "noise kind",
         NOISE_KINDS,
         key="kind",
         bind="query-params",
+        width=150,
         help="symmetric: any other class, equally likely. pair: the next class. matrix: a class that looks alike.",
     )
-    seed = places[4].number_input(  # of floats, since Streamlit stumbles over ?seed=inf where it expects an int
+    seed = row.number_input(  # of floats, since Streamlit stumbles over ?seed=inf where it expects an int
         "seed",
         0.0,
         float(state.LARGEST_SEED),
@@ -153,6 +162,7 @@ def choose_setting(trained: AttnKNN, places: list[DeltaGenerator]) -> Setting:
         format="%.0f",
         key="seed",
         bind="query-params",
+        width=150,
         help="Names the draw of label noise.",
     )
     _tell_labels(trained)
@@ -186,8 +196,8 @@ def draw(trained: AttnKNN, query: str, setting: Setting) -> Prediction:
     response = store.noise_response(trained, found, digest, query, k, noise.kind, noise.seed, temperature)
     asked = st.query_params.get(NEIGHBOR)
     provenance = describe_source(trained, prediction, digest)
-    jobs = store.jobs(trained, digest)
-    board = present(trained, prediction, response, provenance, jobs, asked, own.values if own else None)
+    listening = store.listening(trained, digest)
+    board = present(trained, prediction, response, provenance, listening, asked, own.values if own else None)
     chosen = draw_board(board, BOARD)
     nearest = board["neighbors"][0]["id"]
     if chosen is None or chosen == nearest:

@@ -28,7 +28,7 @@ def present(
     prediction: Prediction,
     response: NoiseResponse,
     provenance: str,
-    jobs: Mapping[str, str],
+    listening: Mapping[str, str],
     selected: str | None,
     shown: NDArray[Any] | None = None,
 ) -> BoardData:
@@ -39,7 +39,7 @@ def present(
         prediction: Of one query.
         response: The same query under growing noise.
         provenance: One line: search, n, noise and seed, checkpoint.
-        jobs: What each head was found to listen to, by name; see `attnknn.evaluation.listening`.
+        listening: What each head was found to listen to, by name; see `attnknn.evaluation.listening`.
         selected: Id of the chosen neighbor; the nearest if None.
         shown: The raw image of a query that is no item of the bundle.
     """
@@ -57,7 +57,7 @@ def present(
             "tile": 0 if is_image else None,
             "values": features.all_of(facts["query"]) if features else None,
         },
-        heads=_heads(prediction, jobs),
+        heads=_heads(prediction, listening),
         terms=list(prediction.terms),
         neighbors=[_neighbor(facts, place, features) for place in range(prediction.k)],
         votes=[_vote(prediction, facts, name) for name in SHOWN_FIRST],
@@ -114,11 +114,11 @@ def _atlas(classifier: AttnKNN, ids: list[str], shown: NDArray[Any] | None) -> A
     return pack_atlas(np.clip(images * (255 / brightest), 0, 255).astype(np.uint8))
 
 
-def _heads(prediction: Prediction, jobs: Mapping[str, str]) -> list[Head]:
+def _heads(prediction: Prediction, listening: Mapping[str, str]) -> list[Head]:
     weights, sink = prediction.weights[0], prediction.sink[0]
     effective = np.exp(entropy(weights / weights.sum(axis=1, keepdims=True)))
     return [
-        {"name": name, "why": jobs[name], "sink": float(sink[h]), "effective": float(effective[h])}
+        {"name": name, "why": listening[name], "sink": float(sink[h]), "effective": float(effective[h])}
         for h, name in enumerate(prediction.heads)
     ]
 

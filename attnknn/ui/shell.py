@@ -26,6 +26,11 @@ _STYLE = """<style>
 .st-key-headline h1 { padding: 0; letter-spacing: -0.01em; }
 .st-key-knobs > div { flex: 1 1 150px; max-width: 300px; }
 .st-key-board { min-height: 800px; }
+/* Streamlit dims what waits for its script by a transition of opacity, and the browser lifts every element onto a layer
+   of its own for it, and paints the page anew, though most runs are over before it shows. A number of our own fades
+   alike without layers. (A less-than sign would make Streamlit drop the whole style.) */
+@property --shown { syntax: "\\3c number>"; inherits: false; initial-value: 1; }
+.stElementContainer[data-stale="true"] { --shown: 0.33; opacity: var(--shown); transition: --shown 1s ease-in 0.5s; }
 </style>"""
 
 

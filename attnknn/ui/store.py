@@ -47,7 +47,7 @@ def noise_response(
 
 
 @st.cache_data(max_entries=32, show_spinner=False)
-def jobs(_trained: AttnKNN, digest: str) -> dict[str, str]:
+def listening(_trained: AttnKNN, digest: str) -> dict[str, str]:
     """Return what each head was found to listen to, by name; `digest` names the checkpoint."""
     return {one.head: one.sentence for one in listen_on_test(_trained)}
 

@@ -159,6 +159,18 @@ def test_pictures_come_in_one_atlas_and_none_is_fetched(page):
     assert not fetched
 
 
+def test_what_waits_for_its_script_is_dimmed_later_and_without_a_layer(page):
+    visit(page)
+    waiting = page.locator(".st-key-board")
+    fades = """part => {
+      part.dataset.stale = "true"
+      const { opacity, transitionProperty } = getComputedStyle(part)
+      return [opacity, transitionProperty]
+    }"""
+    assert waiting.evaluate(fades) == ["1", "--shown"]
+    expect(waiting).to_have_css("opacity", "0.33")
+
+
 def test_a_link_that_does_not_fit_is_answered_in_words(page):
     visit(page, "/?k=banana&noise=0.2")
     alert = page.get_by_test_id("stAlert")

@@ -23,7 +23,7 @@ NOISE = LabelNoise("symmetric", 0.4, seed=3)
 
 
 @lru_cache
-def jobs(name):
+def listening(name):
     return {one.head: one.sentence for one in listen_on_test(load(name))}
 
 
@@ -33,7 +33,7 @@ def decide(name, row=5, k=9, noise=NOISE, temperature=1.4, selected=None):
     item = str(trained.queries.ids[row])
     prediction = trained.predict_items([item], k, noise, temperature)
     response = respond_to_noise(trained, trained.ask([item], k), k, noise, temperature)
-    return trained, prediction, present(trained, prediction, response, "one line", jobs(name), selected)
+    return trained, prediction, present(trained, prediction, response, "one line", listening(name), selected)
 
 
 @pytest.fixture(scope="module", params=CHECKPOINTS)
@@ -64,7 +64,7 @@ def test_every_number_is_that_of_the_prediction(decided):
 
 def test_a_head_says_what_was_measured_of_it(decided):
     trained, prediction, board = decided
-    assert [(head["name"], head["why"]) for head in board["heads"]] == list(jobs(trained.name).items())
+    assert [(head["name"], head["why"]) for head in board["heads"]] == list(listening(trained.name).items())
     assert all(head["why"].startswith("listens to ") and "of 16" in head["why"] for head in board["heads"])
     assert [head["name"] for head in board["heads"]] == list(prediction.heads)
 
