@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from attnknn.arrays import softmax, tally
 from attnknn.bank.entries import surround
 from attnknn.bank.memory import MemoryBank
-from attnknn.calibration import fit_calibrator, vote_facts
+from attnknn.calibration import fit_calibrator, temperature, vote_facts
 from attnknn.classifier import AttnKNN, load
 from attnknn.config import LabelNoise
 from attnknn.data import load_dataset
@@ -79,9 +79,10 @@ CASES = (
 
 @dataclass(frozen=True)
 class Fit:
-    """What came of a fit, and what it saw: unanimity, and the pull at the tuned distance vote."""
+    """What came of a fit, its mean temperature, and what it saw: unanimity, and the pull at the tuned distance vote."""
 
     vote: FittedAttention
+    heat: float
     unanimous: float
     pulled: float
 
@@ -115,8 +116,10 @@ class Bench:
         with working_threads(self.classifier.config):
             attention = fit_attention(around, targets, config, self.classifier.fitted.distance)
         p = attend(around, attention).probabilities.mean(axis=1)
-        vote = FittedAttention(attention, fit_calibrator(p, vote_facts(around, p), targets))
-        return Fit(vote, *self.saw(around, targets))
+        facts = vote_facts(around, p)
+        calibrator = fit_calibrator(p, facts, targets)
+        heat = float(temperature(facts, calibrator).mean())
+        return Fit(FittedAttention(attention, calibrator), heat, *self.saw(around, targets))
 
     def saw(self, around: Surroundings, targets: NDArray[np.integer]) -> tuple[float, float]:
         """Share of unanimous neighborhoods, and the mean pull."""
@@ -175,13 +178,13 @@ def faults_table(bench: Bench, fits: dict[Switches, Fit]) -> list[str]:
 
 def fits_table(bench: Bench, fits: dict[Switches, Fit]) -> list[str]:
     """What each fit saw on clean labels and over all its draws, and what came of it."""
-    lines = ["| fault | unanimous, labels clean | pull | unanimous, all draws | pull | θ | T |", "|---" * 7 + "|"]
+    lines = ["| fault | unanimous, labels clean | pull | unanimous, all draws | pull | θ | mean T |", "|---" * 7 + "|"]
     for case in CASES:
         fit = fits[case.on]
         clean = bench.saw(*bench.laboratory.collect(case.on, [LabelNoise()], bench.attention))
         both = (clean, (fit.unanimous, fit.pulled))
         seen = " | ".join(f"{100 * share:.1f} % | {pulled:.3f}" for share, pulled in both)
-        lines.append(f"| {case.title} | {seen} | {tell(fit.vote.attention)} | {fit.vote.calibrator.temperature:.2f} |")
+        lines.append(f"| {case.title} | {seen} | {tell(fit.vote.attention)} | {fit.heat:.2f} |")
     return lines
 
 
