@@ -157,7 +157,8 @@ def cast_over_draws(
         Probabilities by name, shape (R, C), before calibration.
     """
     neighbors, with_keys = query.pool.first(k), reads_keys(fitted.attention.terms)
-    around = stack([surround(query.keys, neighbors, seen, query.groups, with_keys) for seen in draws])
+    has_averages = "attention_averages" in names
+    around = stack([surround(query.keys, neighbors, seen, query.groups, with_keys, has_averages) for seen in draws])
     heads = attend(around, fitted.attention, temperature)
     return {name: _cast(name, around, heads, fitted, temperature).probabilities for name in names}
 

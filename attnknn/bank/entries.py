@@ -156,6 +156,7 @@ def surround(
     seen: Observation,
     exclude_groups: NDArray[np.int32] | None = None,
     with_keys: bool = False,
+    with_dissent: bool = True,
 ) -> Surroundings:
     """Collect what the votes may look at.
 
@@ -166,6 +167,7 @@ def surround(
         exclude_groups: Duplicate group of each query that is itself an entry, −1 for others, shape
             (B,). Such a query is left out of the trust of its neighbors as well ("leave two out").
         with_keys: Whether to gather the neighbors' keys, which only some terms read.
+        with_dissent: Whether to ask the whole bank how noisy it looks, as calibrators and class averages do.
     """
     rows = neighbors.entries
     similarity = queries.astype(np.float64) @ seen.prototypes.T
@@ -178,7 +180,7 @@ def surround(
         prior=np.broadcast_to(seen.prior, (len(rows), seen.entries.n_classes)),
         queries=queries.astype(np.float64) if with_keys else None,
         keys=seen.entries.keys[rows].astype(np.float64) if with_keys else None,
-        dissent=np.full(len(rows), seen.dissent),
+        dissent=np.full(len(rows), seen.dissent) if with_dissent else None,
     )
 
 
