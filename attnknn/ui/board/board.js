@@ -23,8 +23,7 @@ function openBoard(root) {
     heatColumn: heat.appendChild(make("i", "column")),
     tabs: root.querySelector(".tabs").appendChild(make("div", "choices")),
     why: root.querySelector(".why"),
-    colors: root.parentElement.appendChild(make("style")),
-    pictures: root.parentElement.appendChild(make("style")),
+    sheet: root.parentElement.appendChild(document.createElement("style")),
     data: null,
     selected: null, // id of the chosen neighbor
     awaited: undefined, // a choice the server has not confirmed yet
@@ -77,7 +76,7 @@ function indexOf(view, id) {
 
 function draw(view) {
   const { data, root } = view
-  writeSheets(view)
+  writeSheet(view)
   set(root, "data-kind", data.kind)
   set(root, "data-names", data.classes.some((name) => name.length > 3) ? "long" : "short")
   if (!view.heatWidth) measure(view)

@@ -4,21 +4,14 @@ const HEX = /^#[0-9a-f]{6}$/i
 const PNG = /^data:image\/png;base64,[A-Za-z0-9+/=]+$/
 const LEVELS = 32
 
-// Every query brings another atlas, and hardly ever other colors. A sheet that changes restyles all that it matches,
-// so they are two; and the browser lays out what was drawn before it says a color, so it is asked once per frame.
-function writeSheets(view) {
-  say(view.pictures, tileRule(view.data.atlas))
-  if (view.colors.textContent) requestAnimationFrame(() => writeColors(view))
-  else writeColors(view)
-}
-
-function writeColors(view) {
+function writeSheet(view) {
   const { root, data } = view
   const style = getComputedStyle(root)
+  set(root, "data-theme", luminance(readColor(style.getPropertyValue("--panel"))) < 0.4 ? "dark" : "light")
   const panel = readColor(style.getPropertyValue("--panel"))
-  set(root, "data-theme", luminance(panel) < 0.4 ? "dark" : "light")
   const full = readColor(style.getPropertyValue("--attention"))
-  say(view.colors, [...classRules(data.colors), ...rampRules(panel, full)].join("\n"))
+  const rules = [...classRules(data.colors), ...rampRules(panel, full), tileRule(data.atlas)].join("\n")
+  if (view.sheet.textContent !== rules) view.sheet.textContent = rules
 }
 
 // Whole declarations instead of variables: the browser restyles hundreds of these per drag.
