@@ -22,8 +22,8 @@ app: setup  ## Open the explorer on the shipped digits checkpoint.
 test: setup  ## Run the tests.
 	$(BIN)/python -m pytest
 
-test-slow: setup  ## Run the tests that kill workers and start database servers.
-	$(BIN)/python -m pytest -m slow tests/jobs
+test-slow: setup  ## Run the tests that kill workers, start database servers, and try hundreds of boards.
+	$(BIN)/python -m pytest -m slow tests/jobs tests/ui
 
 lint: setup  ## Check style and types.
 	$(BIN)/ruff check .

@@ -1,0 +1,216 @@
+"""The bank at every stop of the noise slider, worked out in one walk from clean to noisy.
+
+Draws are nested, so that from one stop to the next only few labels flip. What all labels together decide is
+carried along: class sums (and with them prototypes), counts, and dissent. It depends on the bank and the seed
+alone; queries share it. At each stop it is what `attnknn.bank.entries.Observation` says there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from attnknn.arrays import one_hot
+from attnknn.bank.entries import Entries, Observation
+from attnknn.data.noise import NoiseDraws
+
+RATES: tuple[float, ...] = tuple(stop / 100 for stop in range(91))
+"""The noise rate at each stop: 0 to 90 %."""
+
+SIZE = 20
+"""Entries of a neighborhood that count for trust and dissent; see `attnknn.bank.statistics`."""
+
+MOST_CLASSES = 256
+
+
+@dataclass(frozen=True, eq=False)
+class NoiseWalk:
+    """The bank under one seed, for G kinds of noise and S stops; make one with `walk_noise`.
+
+    Attributes:
+        entries: The bank.
+        labels: Labels before noise, shape (N,).
+        flips_at: The first stop at which each label is flipped; S is never. Shape (N,).
+        others: What each label then becomes, by kind, shape (G, N).
+        sums: Σ of the keys of each observed class, shape (G, S, C, D).
+        counts: Entries of each observed class, shape (G, S, C).
+        dissents: Share of pairs of close entries whose labels differ, shape (G, S).
+    """
+
+    entries: Entries
+    labels: NDArray[np.int32]
+    flips_at: NDArray[np.uint8]
+    others: NDArray[np.int32]
+    sums: NDArray[np.float64]
+    counts: NDArray[np.int64]
+    dissents: NDArray[np.float64]
+
+    @cached_property
+    def prototypes(self) -> NDArray[np.float64]:
+        """Unit mean key of each class, zeros for a class without entries, shape (G, S, C, D)."""
+        lengths = np.linalg.norm(self.sums, axis=-1, keepdims=True)
+        present = lengths > 1e-9
+        return np.where(present, self.sums / np.where(present, lengths, 1), 0)
+
+    @cached_property
+    def n_pairs(self) -> int:
+        """How many pairs (entry, near entry) dissent is a share of."""
+        return int((self.entries.neighborhoods[:, :SIZE] >= 0).sum())
+
+    def labels_of(self, rows: NDArray[np.integer]) -> NDArray[np.int32]:
+        """Return observed labels at every stop: y_j before the stop at which j flips, then its other label.
+
+        Args:
+            rows: Entries, of any shape.
+
+        Returns:
+            Shape (G, S) + `rows.shape`.
+        """
+        stops = np.arange(len(RATES)).reshape(-1, *(1,) * rows.ndim)
+        return np.where(stops >= self.flips_at[rows], self.others[:, None, rows], self.labels[rows])
+
+    def followers_of(self, rows: NDArray[np.integer]) -> tuple[NDArray[np.integer], NDArray[np.integer]]:
+        """Find who else has one of some entries in its neighborhood: rows of followers, and whom each follows."""
+        is_asked = np.zeros(len(self.entries) + 1, np.bool_)  # the last for −1, nobody
+        is_asked[rows] = True
+        near = self.entries.neighborhoods[:, :SIZE]
+        followers, places = np.nonzero(is_asked[near] & ~is_asked[:-1, None])
+        return followers, near[followers, places]
+
+    def change_labels(self, flips: Mapping[int, int]) -> NoiseWalk:
+        """Return the bank with some labels changed by hand, after the noise: they are the same at every stop.
+
+        Sums and counts move keys; dissent changes by the pairs that these entries are part of.
+
+        Args:
+            flips: Class by row.
+        """
+        if not flips:
+            return self
+        rows, becomes = np.array(list(flips)), np.array(list(flips.values()))
+        before, keys = self.labels_of(rows), self.entries.table.keys[rows]
+        kinds, stops = np.indices(before.shape[:2])
+        sums, counts = self.sums.copy(), self.counts.copy()
+        for place, label in enumerate(becomes):
+            sums[kinds, stops, before[..., place]] -= keys[place]
+            counts[kinds, stops, before[..., place]] -= 1
+            sums[:, :, label] += keys[place]
+            counts[:, :, label] += 1
+        labels, others = self.labels.copy(), self.others.copy()
+        labels[rows], others[:, rows] = becomes, becomes
+        changed = replace(self, labels=labels, others=others, sums=sums, counts=counts)
+        pairs = self._pairs_of(rows)
+        shift = changed._differing(*pairs) - self._differing(*pairs)
+        return replace(changed, dissents=self.dissents + shift / max(self.n_pairs, 1))
+
+    def _pairs_of(self, rows: NDArray[np.integer]) -> tuple[NDArray[np.integer], NDArray[np.integer]]:
+        """Find the pairs (entry, near entry) that some entries are part of."""
+        near, (followers, followed) = self.entries.neighborhoods[rows, :SIZE], self.followers_of(rows)
+        ones, places = np.nonzero(near >= 0)
+        return np.concatenate([rows[ones], followers]), np.concatenate([near[ones, places], followed])
+
+    def _differing(self, ones: NDArray[np.integer], others: NDArray[np.integer]) -> NDArray[np.int64]:
+        """Count the pairs whose labels differ, shape (G, S)."""
+        return np.asarray((self.labels_of(ones) != self.labels_of(others)).sum(axis=-1))
+
+
+def walk_noise(entries: Entries, draws: NoiseDraws, others: Sequence[NDArray[np.int32]]) -> NoiseWalk:
+    """Walk from clean to noisy.
+
+    Args:
+        entries: The bank.
+        draws: `draw_noise(entries.ids, seed)`.
+        others: What each label becomes once it is flipped, by kind of noise, G arrays of shape (N,): observed
+            labels at rate 1.
+
+    Raises:
+        ValueError: If there are more than 256 classes: labels are kept in bytes.
+    """
+    if entries.n_classes > MOST_CLASSES:
+        raise ValueError(f"n_classes must be at most {MOST_CLASSES}, however: n_classes={entries.n_classes}")
+    flips_at = np.searchsorted(RATES, draws.u, side="right").astype(np.uint8)
+    turned = np.stack(others)
+    sums, counts = _walk_classes(entries, flips_at, turned)
+    dissents = _walk_dissent(entries, flips_at, turned)
+    return NoiseWalk(entries, entries.labels, flips_at, turned, sums, counts, dissents)
+
+
+def relabel(seen: Observation, flips: Mapping[str, int]) -> Observation:
+    """Change some labels of a bank by hand, after the noise; everything that reads labels follows.
+
+    Args:
+        seen: The bank under the label noise in force.
+        flips: Class by id of entry.
+
+    Raises:
+        ValueError: If an id names no entry, or a class is none of the bank's.
+    """
+    labels = seen.labels.copy()
+    for entry, label in flips.items():
+        labels[row_of(seen.entries, entry)] = checked_class(label, seen.entries.n_classes)
+    return Observation(seen.entries, labels)
+
+
+def row_of(entries: Entries, entry: str) -> int:
+    """Return the row of an entry by its id."""
+    table = entries.table
+    place = int(np.searchsorted(table.ids, entry, sorter=table.rows_by_id))
+    row = int(table.rows_by_id[min(place, len(entries) - 1)])
+    if table.ids[row] != entry:
+        raise ValueError(f"labels are changed of entries of the bank, however: {entry!r}")
+    return row
+
+
+def checked_class(label: int, n_classes: int) -> int:
+    """Return a class that exists."""
+    if not 0 <= label < n_classes:
+        raise ValueError(f"a label must be in 0..{n_classes - 1}, however: {label}")
+    return int(label)
+
+
+def _walk_classes(
+    entries: Entries, flips_at: NDArray[np.uint8], others: NDArray[np.int32]
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Add up keys and entries by class and stop: at each stop, who flips leaves one class for another."""
+    keys, labels, n_classes, n_kinds = entries.table.keys, entries.labels, entries.n_classes, len(others)
+    order = np.argsort(flips_at, kind="stable")
+    bounds = np.searchsorted(flips_at[order], np.arange(len(RATES) + 1))
+    sums = np.empty((n_kinds, len(RATES), n_classes, keys.shape[1]))
+    counts = np.empty(sums.shape[:3], np.int64)
+    sums[:, 0] = one_hot(labels, n_classes, np.float64).T @ keys
+    counts[:, 0] = np.bincount(labels, minlength=n_classes)
+    for stop in range(1, len(RATES)):
+        rows = order[bounds[stop] : bounds[stop + 1]]
+        leave = one_hot(labels[rows], n_classes, np.float64)
+        moves = np.swapaxes(one_hot(others[:, rows], n_classes, np.float64) - leave, 1, 2)
+        sums[:, stop] = sums[:, stop - 1] + moves @ keys[rows]
+        counts[:, stop] = counts[:, stop - 1] + moves.sum(axis=-1).astype(np.int64)
+    return sums, counts
+
+
+def _walk_dissent(entries: Entries, flips_at: NDArray[np.uint8], others: NDArray[np.int32]) -> NDArray[np.float64]:
+    """Count differing pairs by stop: a pair changes only where the one or the other of the two flips."""
+    near, end = entries.neighborhoods[:, :SIZE], len(RATES) + 1
+    is_pair = near >= 0
+    sizes, partners = is_pair.sum(axis=1), near[is_pair]
+
+    def ends(values: NDArray[Any]) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+        small = values.astype(np.uint8)  # a million pairs are looked up: bytes stay close to the processor
+        return np.repeat(small, sizes), small[partners]
+
+    (mine, theirs), (own, near_by) = ends(flips_at), ends(entries.labels)
+    first, last = np.minimum(mine, theirs), np.maximum(mine, theirs)
+    before = (own != near_by).astype(np.int8)
+    walked = []
+    for turned in others:
+        own_then, near_by_then = ends(turned)
+        between = np.where(mine <= theirs, own_then != near_by, own != near_by_then).astype(np.int8)
+        steps = np.bincount(first, between - before, end)
+        steps += np.bincount(last, (own_then != near_by_then) - between, end)
+        walked.append((before.sum(dtype=np.int64) + np.cumsum(steps))[: len(RATES)])
+    return np.array(walked) / max(len(partners), 1)
