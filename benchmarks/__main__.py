@@ -14,6 +14,7 @@ SLOW = (
     "jobs",
     "encode",
     "busy",
+    "drag",
     "heads",
     "ablations",
     "leaks",

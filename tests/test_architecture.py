@@ -26,6 +26,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("ballot", "reliability", "asking"),
     ("prediction",),
     ("classifier",),
+    ("by_hand",),
     ("evaluation",),
     ("training",),
     ("work", "plots"),

@@ -31,7 +31,7 @@ from tests import foreign
 FORMATS = (Path(__file__).parent.parent / "docs" / "formats.md").read_text(encoding="utf-8")
 NAMED = set(re.findall(r"`([^`\n]+)`", FORMATS))
 EXAMPLE = json.loads(re.search(r"```json\n(.*?)```", FORMATS, re.S)[1])
-MEGABYTES_SHIPPED = 6
+MEGABYTES_SHIPPED = 8
 COMPLETE = [name for name in checkpoint_names() if has_bundle(open_checkpoint(name))]
 """Shipped with their bank. Of the others only weights and card travel."""
 
@@ -104,16 +104,16 @@ def test_foreign_checkpoint_is_listed_and_measured(tiny):
 
 def test_foreign_checkpoint_can_be_shown(tiny):
     from attnknn.evaluation.listening import listen_on_test
-    from attnknn.evaluation.response import respond_to_noise
-    from attnknn.ui.present import describe_source, present
+    from attnknn.ui import live
+    from attnknn.ui.present import know, present
+    from attnknn.ui.state import Setting
 
     classifier = attnknn.load("tiny", tiny.parent)
-    prediction = classifier.predict_items(["tiny/test/0"], 3)
-    response = respond_to_noise(classifier, classifier.ask(["tiny/test/0"], 3), 3, LabelNoise())
-    jobs = {one.head: one.sentence for one in listen_on_test(classifier)}
-    data = present(classifier, prediction, response, describe_source(classifier, prediction, "0"), jobs, None)
-    assert [head["why"] for head in data["heads"]] == list(jobs.values())
+    query, setting = classifier.ask(["tiny/test/0"], 3), Setting(3)
+    data = present(classifier, query, live.walk(classifier, setting.noise.seed), setting, know(classifier, "0"))
+    assert [head["why"] for head in data["heads"]] == [one.sentence for one in listen_on_test(classifier)]
     assert [name for name, _ in data["query"]["values"]] == EXAMPLE["dataset"]["feature_names"]
+    assert data["live"]["ids"] == classifier.entries.ids[query.pool.entries[0]].tolist()
 
 
 # ---- What it says is needed is needed, and no more -----------------------------------------------

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -23,7 +25,16 @@ from attnknn.cli.terminal import root_of
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from attnknn.bundle import Queries
+    from attnknn.by_hand import ByHand
     from attnknn.classifier import AttnKNN
+
+Flips = Annotated[
+    list[str] | None,
+    typer.Option("--flip", metavar="ID:CLASS", help="Give an entry another label, by number; may be repeated."),
+]
+Drops = Annotated[list[str] | None, typer.Option("--drop", metavar="ID", help="Leave an entry out; may be repeated.")]
+Mutes = Annotated[list[str] | None, typer.Option("--mute", metavar="HEAD", help="Do not hear a head; may be repeated.")]
 
 
 def predict_item(
@@ -40,9 +51,13 @@ def predict_item(
     noise_kind: NoiseKindName = "symmetric",
     seed: Annotated[str, typer.Option(metavar="N", help="Names the draw of label noise.")] = "0",
     temperature: Annotated[str, typer.Option(metavar="T", help="Divides the scores; 1 is as fitted.")] = "1",
+    flip: Flips = None,
+    drop: Drops = None,
+    mute: Mutes = None,
     as_json: AsJson = False,
 ) -> None:
     """Classify one item with CHECKPOINT, and show every neighbor, head and vote behind the answer."""
+    from attnknn.by_hand import decide_by_hand
     from attnknn.classifier import load
 
     if (query is None) == (image is None):
@@ -50,15 +65,71 @@ def predict_item(
         raise refuse("--query", given, "given, or else --image", "Name one item, or one picture.")
     (draw,), k_asked, softness = read_noises(noise_kind, [noise], [seed]), read_k(k), read_temperature(temperature)
     classifier = load(checkpoint, root_of(context))
-    if image is not None:
-        answer = classifier.predict(read_image(image, classifier), k_asked, draw, softness).to_dict()
-    else:
-        answer = classifier.predict_items([str(query)], k_asked, draw, softness).to_dict()
+    by_hand = read_by_hand(classifier, flip or [], drop or [], mute or [])
+    asked = ask_picture(classifier, image, k_asked) if image else classifier.ask([str(query)], k_asked)
+    expect_neighbors(classifier, asked, by_hand)
+    k_fitted = classifier.config.attention.k
+    answer = decide_by_hand(classifier, asked, by_hand, k_asked or k_fitted, draw, softness).to_dict()
     if as_json:
         print_json(answer)
     else:
         show_neighbors(answer)
         show_votes(answer)
+
+
+def read_by_hand(classifier: AttnKNN, flips: Sequence[str], drops: Sequence[str], mutes: Sequence[str]) -> ByHand:
+    """Read what is changed by hand: of two labels for one entry, the last.
+
+    Raises:
+        SettingError: An entry, a class or a head does not exist, or no head is left.
+    """
+    from attnknn.by_hand import ByHand
+
+    rows, names, heads = classifier.bundle.rows, classifier.class_names, classifier.fitted.attention.heads
+    example, changed = str(classifier.entries.ids[0]), {}
+
+    def is_entry(text: str) -> bool:
+        return rows.get(text, ("",))[0] == "entry"
+
+    for text in flips:
+        entry, _, label = text.rpartition(":")
+        if not (is_entry(entry) and re.fullmatch("[0-9]{1,9}", label) and int(label) < len(names)):
+            expected = f"the id of an entry and a class from 0 to {len(names) - 1}, as in {example}:0"
+            raise refuse("--flip", text, expected, f"Class 0 is {names[0]}, class {len(names) - 1} is {names[-1]}.")
+        changed[entry] = int(label)
+    for text in drops:
+        if not is_entry(text):
+            raise refuse("--drop", text, f"the id of an entry, as in {example}", "Without it, no entry is left out.")
+    for text in mutes:
+        if text not in heads or set(mutes) == set(heads):
+            said = text if text not in heads else "all of them"
+            raise refuse("--mute", said, f"one of {', '.join(heads)}, not all", "Without it, every head is heard.")
+    return ByHand(changed, tuple(drops), tuple(mutes))
+
+
+def expect_neighbors(classifier: AttnKNN, asked: Queries, by_hand: ByHand) -> None:
+    """See to it that somebody is left who can vote.
+
+    Raises:
+        SettingError: All entries that were found are left out.
+    """
+    rows = asked.pool.entries[0]
+    found = {str(entry) for entry in classifier.entries.ids[rows[rows >= 0]]}
+    if found <= set(by_hand.dropped):
+        expected = f"at most {len(found) - 1} of the {len(found)} nearest entries"
+        raise refuse("--drop", "all of them", expected, "Leave out fewer, so that somebody can vote.")
+
+
+def ask_picture(classifier: AttnKNN, path: Path, k: int | None) -> Queries:
+    """Embed a picture, and find its neighbors.
+
+    Raises:
+        InputError: It is no picture, or the checkpoint knows none.
+        MissingLibrary: torch is not installed.
+    """
+    values = read_image(path, classifier)
+    keys, logits = classifier.embedder.embed(values)
+    return classifier.ask_embedded(keys, logits, k)
 
 
 def read_image(path: Path, classifier: AttnKNN) -> NDArray[Any]:

@@ -4,24 +4,23 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Mapping
-from dataclasses import dataclass
+from functools import partial
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from attnknn.bundle import Queries
+from attnknn.by_hand import ByHand, decide_by_hand
 from attnknn.classifier import AttnKNN
-from attnknn.config import NOISE_KINDS, LabelNoise
 from attnknn.errors import UnknownCheckpoint
 from attnknn.prediction import Prediction
-from attnknn.ui import preparing, state, store, upload
-from attnknn.ui.board import draw_board
+from attnknn.ui import links, preparing, state, store, upload
+from attnknn.ui.board import draw_board, said_by
 from attnknn.ui.display import notice
 from attnknn.ui.labels import write_labels
-from attnknn.ui.present import describe_source, present
+from attnknn.ui.present import present
 
 BOARD = "board"
-NEIGHBOR = "neighbor"
 LISTED = 200
 """Test items in the list of queries: ten thousand would take a second at every move."""
 
@@ -32,23 +31,9 @@ ICONS = {
 }
 
 
-@dataclass(frozen=True)
-class Setting:
-    """How the votes on the board are cast."""
-
-    k: int
-    temperature: float
-    noise: LabelNoise
-
-
 def picking_row() -> DeltaGenerator:
     """Lay out the row in which a visitor picks what to look at; it wraps on narrow screens."""
     return st.container(horizontal=True, vertical_alignment="bottom", gap="small")
-
-
-def knobs_row() -> DeltaGenerator:
-    """Lay out the row of knobs."""
-    return st.container(horizontal=True, vertical_alignment="bottom", gap="medium", key="knobs")
 
 
 def choose_checkpoint(place: DeltaGenerator) -> AttnKNN:
@@ -61,27 +46,15 @@ def choose_checkpoint(place: DeltaGenerator) -> AttnKNN:
     names = store.names()
     if not names:
         raise UnknownCheckpoint("digits", names)
-    asked = st.query_params.get("checkpoint", names[0])
-    if asked not in names:
+    asked = links.read().get("checkpoint", names[0])
+    if asked not in names and not links.is_ours():
         notice(f"{UnknownCheckpoint(state.shorten(asked), names)} Showing {names[0]}.")
-    name = place.selectbox("Checkpoint", names, key="checkpoint", bind="query-params", width=170)
+    st.session_state["checkpoint"] = asked if asked in names else names[0]
+    name = place.selectbox("Checkpoint", names, key="checkpoint", width=170, on_change=_follow, args=("checkpoint",))
     preparing.see_to(name)
-    return store.classifier(name)
-
-
-def read_link() -> dict[str, str]:
-    """Return what a link says to widgets that are not there yet; later, what is set is the visitor's."""
-    return {} if BOARD in st.session_state else st.query_params.to_dict()
-
-
-def check_link(link: Mapping[str, str], trained: AttnKNN, prediction: Prediction) -> None:
-    """Say what of a link did not fit, and what is shown instead."""
-    noise, ids = prediction.noise, [str(item) for item in prediction.entries.ids[prediction.neighbors[0]]]
-    shown = {"query": str(prediction.queries.ids[0]), "k": prediction.k, "temperature": prediction.temperature}
-    shown |= {"noise": noise.rate, "kind": noise.kind, "seed": noise.seed}
-    shown |= {"neighbor": link[NEIGHBOR] if link.get(NEIGHBOR) in ids else ids[0]}
-    for complaint in state.complaints(link, state.settings(_largest_k(trained), str(trained.queries.ids[0])), shown):
-        notice(complaint)
+    trained = store.classifier(name)
+    _tell_labels(trained)
+    return trained
 
 
 def choose_query(trained: AttnKNN, place: DeltaGenerator) -> str:
@@ -91,85 +64,35 @@ def choose_query(trained: AttnKNN, place: DeltaGenerator) -> str:
     """
     upload.show_next(trained)
     first, *others = [str(item) for item in trained.queries.ids[:LISTED]]
-    asked = str(st.session_state.get("query") or st.query_params.get("query", first))
+    asked = links.read().get("query", first)
     if asked in trained.bundle.rows:
         others.append(asked)
-    ids = list(dict.fromkeys([first, *upload.recent(trained, asked), *others]))  # links leave the first one out
-    if st.session_state.get("query", first) not in ids:  # another checkpoint was chosen
-        st.session_state["query"] = first
+    ids = list(dict.fromkeys([first, *upload.recent(trained, asked), *others]))
+    if asked not in ids and not links.is_ours():
+        expected = f"the id of a test item, such as {first}, or of a picture embedded here for this checkpoint"
+        notice(state.complain("query", expected, asked, first))
+    st.session_state["query"] = asked if asked in ids else first
     return place.selectbox(
         "Query",
         ids,
         key="query",
-        bind="query-params",
         width=230,
+        on_change=_follow,
+        args=("query",),
         help="The item being classified. Type to search by id.",
     )
 
 
-def choose_setting(trained: AttnKNN, row: DeltaGenerator) -> Setting:
-    """Let the visitor set k, temperature and label noise."""
-    largest = _largest_k(trained)
-    default = min(trained.config.attention.k, largest)
-    if st.session_state.get("k", 1) > largest:
-        st.session_state["k"] = default
-    k = row.slider(
-        "neighbors k",
-        1,
-        largest,
-        default,
-        key="k",
-        bind="query-params",
-        width=220,
-        help="How many of the nearest entries vote.",
-    )
-    temperature = row.select_slider(
-        "temperature",
-        state.TEMPERATURES,
-        1.0,
-        key="temperature",
-        bind="query-params",
-        width=220,
-        help="Divides the scores of the distance and attention votes. Small: the best neighbor decides. "
-        "Large: everyone has the same say.",
-    )
-    rate = row.slider(
-        "label noise",
-        0.0,
-        state.HIGHEST_RATE,
-        0.0,
-        0.01,
-        format="percent",
-        key="noise",
-        bind="query-params",
-        width=220,
-        help="Share of the bank's labels that are replaced. A larger rate only adds flips.",
-    )
-    kind = row.selectbox(
-        "noise kind",
-        NOISE_KINDS,
-        key="kind",
-        bind="query-params",
-        width=150,
-        help="symmetric: any other class, equally likely. pair: the next class. matrix: a class that looks alike.",
-    )
-    seed = row.number_input(  # of floats, since Streamlit stumbles over ?seed=inf where it expects an int
-        "seed",
-        0.0,
-        float(state.LARGEST_SEED),
-        0.0,
-        1.0,
-        format="%.0f",
-        key="seed",
-        bind="query-params",
-        width=150,
-        help="Names the draw of label noise.",
-    )
-    _tell_labels(trained)
-    return Setting(int(k), float(temperature), LabelNoise(kind, float(rate), int(seed + 0.5)))
+def read_setting(trained: AttnKNN, found: Queries) -> state.Setting:
+    """Read from the address how the votes are cast, and say what of it does not fit."""
+    setting, complaints = state.read(links.read(), _limits(trained, found))
+    if not links.is_ours():
+        for complaint in complaints:
+            notice(complaint)
+    return setting
 
 
-def offer_finders(trained: AttnKNN, setting: Setting, query: str, row: DeltaGenerator) -> None:
+def offer_finders(trained: AttnKNN, setting: state.Setting, query: str, row: DeltaGenerator) -> None:
     """Offer buttons that step through queries worth looking at, under the setting in force."""
     ids = [str(item) for item in trained.queries.ids]
     row.button("random", icon=":material/casino:", key="find_random", on_click=_go_to, args=(random.choice(ids),))
@@ -188,26 +111,44 @@ def offer_finders(trained: AttnKNN, setting: Setting, query: str, row: DeltaGene
     upload.offer(trained, query, row)
 
 
-def draw(trained: AttnKNN, query: str, setting: Setting) -> Prediction:
-    """Classify the query, draw the board, and keep the chosen neighbor in the URL."""
-    own, k, noise, temperature = upload.find(query, trained), setting.k, setting.noise, setting.temperature
-    found = trained.ask_embedded(own.key[None], own.logits[None], k, [query]) if own else trained.ask([query], k)
-    prediction, digest = trained.decide(found, k, noise, temperature), store.digest(trained)
-    response = store.noise_response(trained, found, digest, query, k, noise.kind, noise.seed, temperature)
-    asked = st.query_params.get(NEIGHBOR)
-    provenance = describe_source(trained, prediction, digest)
-    listening = store.listening(trained, digest)
-    board = present(trained, prediction, response, provenance, listening, asked, own.values if own else None)
-    chosen = draw_board(board, BOARD)
-    nearest = board["neighbors"][0]["id"]
-    if chosen is None or chosen == nearest:
-        st.query_params.pop(NEIGHBOR, None)
-    elif chosen != asked:
-        st.query_params[NEIGHBOR] = chosen
-    return prediction
+def ask(trained: AttnKNN, query: str) -> Queries:
+    """Find the query's neighbors: all that the board may show."""
+    own, k = upload.find(query, trained), _largest_k(trained)
+    return trained.ask_embedded(own.key[None], own.logits[None], k, [query]) if own else trained.ask([query], k)
 
 
-def take_away(trained: AttnKNN, prediction: Prediction) -> None:
+def draw(trained: AttnKNN, found: Queries, setting: state.Setting) -> None:
+    """Draw the board."""
+    own, known = upload.find(str(found.ids[0]), trained), store.known(trained)
+    walk, (heard, _) = store.noise_walk(trained, known.digest, setting.noise.seed), said_by(BOARD)
+    board = present(trained, found, walk, setting, known, own.values if own else None, heard)
+    draw_board(board, BOARD, partial(_hear, trained, found))
+
+
+def _hear(trained: AttnKNN, found: Queries) -> None:
+    """Write what somebody set on the board into the address."""
+    _, said = said_by(BOARD)
+    limits = _limits(trained, found)
+    setting, _ = state.read({name: text for name, text in said.items() if text}, limits)
+    link: dict[str, str | None] = dict.fromkeys(one.name for one in state.parameters(limits))
+    links.write(link | state.write(setting, limits) | ({"query": said["query"]} if said.get("query") else {}))
+
+
+def _limits(trained: AttnKNN, found: Queries) -> state.Limits:
+    bank, rows = trained.entries, trained.bundle.rows
+    shown = {str(bank.ids[row]) for row in found.pool.entries[0] if row >= 0}
+    largest = _largest_k(trained)
+    return state.Limits(
+        min(trained.config.attention.k, largest),
+        largest,
+        bank.n_classes,
+        trained.fitted.attention.heads,
+        lambda item: rows.get(item, ("",))[0] == "entry",
+        shown.__contains__,
+    )
+
+
+def take_away(trained: AttnKNN, found: Queries, setting: state.Setting) -> None:
     """Offer the numbers behind the view: as tables, as files, and as code that makes them again.
 
     They are made when the visitor asks for them: tables bring pandas into the process, and much script into
@@ -216,10 +157,12 @@ def take_away(trained: AttnKNN, prediction: Prediction) -> None:
     place = st.expander("The numbers behind this view", icon=":material/table:", key="numbers", on_change="rerun")
     if place.open:
         with place:
-            _show_tables(trained, prediction)
+            _show_tables(trained, found, setting)
 
 
-def _show_tables(trained: AttnKNN, prediction: Prediction) -> None:
+def _show_tables(trained: AttnKNN, found: Queries, setting: state.Setting) -> None:
+    by_hand = ByHand(setting.flips, setting.dropped, setting.muted)
+    prediction = decide_by_hand(trained, found, by_hand, setting.k, setting.noise, setting.temperature)
     neighbors, votes = prediction.neighbors_frame(), prediction.votes_frame()
     st.caption(
         "One row per neighbor and head: the label before and after the noise set above, weight, score, and what each "
@@ -236,8 +179,8 @@ def _show_tables(trained: AttnKNN, prediction: Prediction) -> None:
     row.download_button("prediction.json", document, f"{stem}.json", "application/json")
     st.caption("The same from Python and from the terminal:")
     if prediction.queries.labels is not None:
-        st.code(_python_snippet(trained, prediction), language="python")
-    st.code(_terminal_snippet(trained, prediction), language="bash")
+        st.code(_python_snippet(trained, prediction, by_hand), language="python")
+    st.code(_terminal_snippet(trained, prediction, by_hand), language="bash")
 
 
 def _tell_labels(trained: AttnKNN) -> None:
@@ -250,29 +193,47 @@ def _tell_labels(trained: AttnKNN) -> None:
 
 
 def _go_to(query: str) -> None:
-    st.session_state["query"] = query
+    links.write({"query": query, "neighbor": None})
+
+
+def _follow(control: str) -> None:
+    """Write into the address what a select box says, and forget what belongs to what was shown before."""
+    gone = ("query", "flips", "dropped", "muted") if control == "checkpoint" else ()
+    links.write(dict.fromkeys([*gone, "neighbor"]) | {control: st.session_state[control]})
 
 
 def _largest_k(trained: AttnKNN) -> int:
     return min(state.LARGEST_K, trained.queries.pool.k)
 
 
-def _python_snippet(trained: AttnKNN, prediction: Prediction) -> str:
+def _python_snippet(trained: AttnKNN, prediction: Prediction, by_hand: ByHand) -> str:
     noise, query = prediction.noise, str(prediction.queries.ids[0])
+    how = f"k={prediction.k}, noise=noise, temperature={prediction.temperature}"
+    if by_hand == ByHand():
+        return (
+            "from attnknn import LabelNoise, load\n\n"
+            f"noise = LabelNoise({noise.kind!r}, {noise.rate}, seed={noise.seed})\n"
+            f"prediction = load({trained.name!r}).predict_items([{query!r}], {how})\n"
+            "prediction.neighbors_frame()"
+        )
     return (
-        "from attnknn import LabelNoise, load\n\n"
+        "from attnknn import LabelNoise, load\n"
+        "from attnknn.by_hand import ByHand, decide_by_hand\n\n"
+        f"classifier = load({trained.name!r})\n"
         f"noise = LabelNoise({noise.kind!r}, {noise.rate}, seed={noise.seed})\n"
-        f"prediction = load({trained.name!r}).predict_items([{query!r}], k={prediction.k}, noise=noise, "
-        f"temperature={prediction.temperature})\n"
+        f"by_hand = ByHand(flips={dict(by_hand.flips)!r}, dropped={by_hand.dropped!r}, muted={by_hand.muted!r})\n"
+        f"prediction = decide_by_hand(classifier, classifier.ask([{query!r}]), by_hand, {how})\n"
         "prediction.neighbors_frame()"
     )
 
 
-def _terminal_snippet(trained: AttnKNN, prediction: Prediction) -> str:
+def _terminal_snippet(trained: AttnKNN, prediction: Prediction, by_hand: ByHand) -> str:
     noise = prediction.noise
     query = "--image FILE" if prediction.queries.labels is None else f"--query {prediction.queries.ids[0]}"
+    changes = [f"--flip {entry}:{label} " for entry, label in by_hand.flips.items()]
+    changes += [f"--drop {entry} " for entry in by_hand.dropped] + [f"--mute {head} " for head in by_hand.muted]
     return (
         f"python -m attnknn predict {trained.name} {query} --k {prediction.k} "
         f"--noise {noise.rate} --noise-kind {noise.kind} --seed {noise.seed} "
-        f"--temperature {prediction.temperature} --json"
+        f"--temperature {prediction.temperature} {''.join(changes)}--json"
     )

@@ -1,20 +1,24 @@
-"""From a prediction to what the board draws. Pure: numbers in, plain data out."""
+"""From one query to what the board draws. Pure: numbers in, plain data out."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Literal
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from attnknn.arrays import entropy
+from attnknn.bank.walk import NoiseWalk
+from attnknn.bundle import Queries
 from attnknn.classifier import AttnKNN
+from attnknn.config import NOISE_KINDS
 from attnknn.data.telling import most_telling
-from attnknn.evaluation.response import RACING, NoiseResponse
-from attnknn.prediction import Prediction
+from attnknn.evaluation.listening import listen_on_test
+from attnknn.evaluation.response import RACING
+from attnknn.ui import live, state
 from attnknn.ui.atlas import Atlas, pack_atlas
-from attnknn.ui.board import BoardData, Curve, Feature, Head, Neighbor, Vote
+from attnknn.ui.board import BoardData, Feature, Source
 from attnknn.ui.labels import write_labels
 from attnknn.ui.palette import class_colors
 from attnknn.votes import COMPARED, TITLES
@@ -23,75 +27,111 @@ FEATURES_ON_A_CARD = 4
 SHOWN_FIRST = (*RACING, *(vote for vote in COMPARED if vote not in RACING))
 
 
+@dataclass(frozen=True)
+class Known:
+    """What is known of a checkpoint, whatever is asked of it.
+
+    Attributes:
+        digest: Names its numbers.
+        listening: What each head was found to listen to, by name; see `attnknn.evaluation.listening`.
+        means: Mean input of each class, by labels before noise, shape (C, ...); zeros for a class without entries.
+    """
+
+    digest: str
+    listening: Mapping[str, str]
+    means: NDArray[np.float64]
+
+
+def know(classifier: AttnKNN, digest: str) -> Known:
+    """Find out what is worth keeping of a checkpoint."""
+    inputs, labels = classifier.bundle.arrays["entry_inputs"], classifier.entries.labels
+    means = np.zeros((len(classifier.class_names), *inputs.shape[1:]))
+    for c in np.unique(labels):
+        means[c] = inputs[labels == c].mean(axis=0)
+    return Known(digest, {one.head: one.sentence for one in listen_on_test(classifier)}, means)
+
+
 def present(
     classifier: AttnKNN,
-    prediction: Prediction,
-    response: NoiseResponse,
-    provenance: str,
-    listening: Mapping[str, str],
-    selected: str | None,
+    query: Queries,
+    walk: NoiseWalk,
+    setting: state.Setting,
+    known: Known,
     shown: NDArray[Any] | None = None,
+    heard: int = 0,
 ) -> BoardData:
     """Lay out one query for the board.
 
     Args:
-        classifier: Gives the inputs that are shown.
-        prediction: Of one query.
-        response: The same query under growing noise.
-        provenance: One line: search, n, noise and seed, checkpoint.
-        listening: What each head was found to listen to, by name; see `attnknn.evaluation.listening`.
-        selected: Id of the chosen neighbor; the nearest if None.
+        classifier: Gives the fitted numbers, and the inputs that are shown.
+        query: One item and its pool.
+        walk: The bank under the seed of the noise, at every stop.
+        setting: How the votes are cast to begin with.
+        known: `know(classifier, …)`.
         shown: The raw image of a query that is no item of the bundle.
+        heard: The last thing that the board said and that this answers.
     """
-    facts = prediction.to_dict()
+    payload = live.lay_out(walk, query, classifier.fitted, setting.noise, setting.flips)
     is_image = classifier.card["dataset"]["kind"] == "image"
-    ids = [facts["query"], *(neighbor["id"] for neighbor in facts["neighbors"])]
-    features = _Features(classifier, ids) if not is_image else None
+    item, nearest, classes = str(query.ids[0]), payload["ids"], classifier.class_names
+    features = None if is_image else _Features(classifier, [item, *nearest])
     return BoardData(
         kind="image" if is_image else "table",
-        classes=list(prediction.class_names),
-        colors=class_colors(len(prediction.class_names)),
+        classes=list(classes),
+        colors=class_colors(len(classes)),
         query={
-            "id": facts["query"],
-            "label": facts["label"],
-            "tile": 0 if is_image else None,
-            "values": features.all_of(facts["query"]) if features else None,
+            "id": item,
+            "label": None if query.labels is None else classes[query.labels[0]],
+            "values": features.all_of(item) if features else None,
         },
-        heads=_heads(prediction, listening),
-        terms=list(prediction.terms),
-        neighbors=[_neighbor(facts, place, features) for place in range(prediction.k)],
-        votes=[_vote(prediction, facts, name) for name in SHOWN_FIRST],
-        curve=_curve(prediction, response),
-        atlas=_atlas(classifier, ids, shown) if is_image else None,
-        provenance=provenance,
-        selected=selected if selected in ids[1:] else ids[1],
-        temperature=prediction.temperature,
+        heads=[{"name": name, "why": known.listening[name]} for name in classifier.fitted.attention.heads],
+        votes=[{"name": name, "title": TITLES[name]} for name in SHOWN_FIRST],
+        values=[features.few_of(one) for one in nearest] if features else None,
+        atlas=_atlas(classifier, classifier.bundle.input_of(item) if shown is None else shown, nearest, known.means)
+        if is_image
+        else None,
+        source=describe_source(classifier, known.digest),
+        controls={
+            "largest_k": min(state.LARGEST_K, classifier.queries.pool.k),
+            "temperatures": list(state.TEMPERATURES),
+            "highest_rate": state.HIGHEST_RATE,
+            "kinds": list(NOISE_KINDS),
+            "largest_seed": state.LARGEST_SEED,
+        },
+        setting={
+            "k": setting.k,
+            "temperature": setting.temperature,
+            "rate": setting.noise.rate,
+            "kind": setting.noise.kind,
+            "seed": setting.noise.seed,
+            "flips": dict(setting.flips),
+            "dropped": list(setting.dropped),
+            "muted": list(setting.muted),
+            "averages": setting.averages,
+            "neighbor": setting.neighbor,
+        },
+        heard=heard,
+        live=payload,
     )
 
 
-def describe_source(classifier: AttnKNN, prediction: Prediction, digest: str) -> str:
-    """Say in one line what a view was computed from."""
-    held_out = classifier.card["sizes"]["held_out"]
-    return (
-        f"exact search over {len(classifier.entries):,} entries · {_labels(classifier, prediction)} · "
-        f"attention: {len(prediction.heads)} heads, fitted on {held_out:,} held-out queries · "
-        f"checkpoint {classifier.name} ({digest})"
-    )
-
-
-def _labels(classifier: AttnKNN, prediction: Prediction) -> str:
-    """Say whose labels vote: those that training saw, and what noise was added to them since."""
-    trained, noise = write_labels(classifier.config), prediction.noise
-    added = f"{noise.kind} label noise {noise.rate:.0%}, seed {noise.seed}, nested draws" if noise.rate else ""
-    if not trained:
-        return added or "no label noise"
-    return f"trained with labels: {trained} · {added or 'no label noise'} added"
+def describe_source(classifier: AttnKNN, digest: str) -> Source:
+    """Say what a view is computed from: whatever no control changes."""
+    held_out, trained = classifier.card["sizes"]["held_out"], write_labels(classifier.config)
+    return {
+        "search": f"exact search over {len(classifier.entries):,} entries",
+        "labels": f"trained with labels: {trained}" if trained else "",
+        "fit": (
+            f"attention: {len(classifier.fitted.attention.heads)} heads, fitted on {held_out:,} held-out queries · "
+            f"checkpoint {classifier.name} ({digest})"
+        ),
+    }
 
 
 class _Features:
     """Names and values of table rows, and which of them tell these rows apart."""
 
-    def __init__(self, classifier: AttnKNN, ids: list[str]) -> None:
+    def __init__(self, classifier: AttnKNN, ids: Sequence[str]) -> None:
         self.names = classifier.card["dataset"]["feature_names"]
         self.rows = {item: np.asarray(classifier.bundle.input_of(item), np.float64) for item in ids}
         inputs = classifier.bundle.arrays["entry_inputs"].astype(np.float64)
@@ -106,51 +146,8 @@ class _Features:
         return [(self.names[f], f"{self.rows[item][f]:.4g}") for f in self.order[:FEATURES_ON_A_CARD]]
 
 
-def _atlas(classifier: AttnKNN, ids: list[str], shown: NDArray[Any] | None) -> Atlas:
-    """Pack the query and its neighbors, stretched so that the brightest pixel of the bank is 255."""
+def _atlas(classifier: AttnKNN, first: NDArray[Any], ids: Sequence[str], means: NDArray[np.float64]) -> Atlas:
+    """Pack query, neighbors and class means, stretched so that the brightest pixel of the bank is 255."""
     brightest = max(int(classifier.bundle.arrays["entry_inputs"].max()), 1)
-    first = classifier.bundle.input_of(ids[0]) if shown is None else shown
-    images = np.stack([first, *(classifier.bundle.input_of(item) for item in ids[1:])]).astype(np.float64)
+    images = np.concatenate([first[None], [classifier.bundle.input_of(item) for item in ids], means])
     return pack_atlas(np.clip(images * (255 / brightest), 0, 255).astype(np.uint8))
-
-
-def _heads(prediction: Prediction, listening: Mapping[str, str]) -> list[Head]:
-    weights, sink = prediction.weights[0], prediction.sink[0]
-    effective = np.exp(entropy(weights / weights.sum(axis=1, keepdims=True)))
-    return [
-        {"name": name, "why": listening[name], "sink": float(sink[h]), "effective": float(effective[h])}
-        for h, name in enumerate(prediction.heads)
-    ]
-
-
-def _neighbor(facts: dict[str, Any], place: int, features: _Features | None) -> Neighbor:
-    neighbor = {key: value for key, value in facts["neighbors"][place].items() if key != "scores"}
-    neighbor["tile"] = None if features else place + 1
-    neighbor["values"] = features.few_of(neighbor["id"]) if features else None
-    return Neighbor(**neighbor)  # type: ignore[typeddict-item]
-
-
-def _vote(prediction: Prediction, facts: dict[str, Any], name: str) -> Vote:
-    cast, said = prediction.ballot.votes[name], facts["votes"][name]
-    is_race: Literal[True, False] = name in RACING
-    return {
-        "name": name,
-        "title": TITLES[name],
-        "probabilities": list(said["probabilities"].values()),
-        "predicted": said["predicted"],
-        "is_correct": None if facts["label"] is None else said["predicted"] == facts["label"],
-        "weights": cast.weights[0].tolist() if is_race and cast.weights is not None else None,
-        "sink": 0.0 if cast.sink is None else float(cast.sink[0]),
-        "effective": said["effective_neighbors"],
-    }
-
-
-def _curve(prediction: Prediction, response: NoiseResponse) -> Curve:
-    answer = f"“{prediction.class_names[response.followed]}”, attention's answer,"
-    return {
-        "subject": "the true label" if response.is_truth else answer,
-        "rates": list(response.rates),
-        "rate": prediction.noise.rate,
-        "probability": {vote: list(line) for vote, line in response.probability.items()},
-        "leaves": response.leaves,
-    }

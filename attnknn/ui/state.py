@@ -1,76 +1,230 @@
-"""State is the URL: what a link may set, what is accepted, and the sentence when it is not.
+"""State is the URL: what a link to the Neighbors page may say, what is accepted, and the sentence when it is not.
 
-Widgets are bound to the URL by Streamlit (`bind="query-params"`), which silently shows something else
-when a value does not fit. Here what a link says is compared with what the widgets show, so that the
-page can say what was wrong and what it shows instead.
+The page reads its setting from the link whenever it runs, and writes the link whenever somebody sets something; so
+that a reload, a shared link and the browser's Back all show the same. Pure.
 """
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Callable, Mapping
-from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
-from attnknn.config import NOISE_KINDS
+from attnknn.config import NOISE_KINDS, LabelNoise
 
 TEMPERATURES = (0.05, 0.1, 0.2, 0.35, 0.5, 0.7, 1.0, 1.4, 2.0, 3.5, 7.0, 20.0)
 LARGEST_K = 64
 HIGHEST_RATE = 0.9
 LARGEST_SEED = 9999
 LONGEST = 40  # characters of a value that are repeated in a sentence
+MOST_BY_HAND = 64  # labels flipped, or neighbors left out
 
 
 @dataclass(frozen=True)
 class Setting:
+    """How the votes on the board are cast.
+
+    Attributes:
+        k: How many neighbors vote.
+        temperature: Divides the scores of the distance and attention votes.
+        noise: Label noise of the bank.
+        flips: Labels flipped by hand, class by id of entry.
+        dropped: Ids of entries that the search is not to find.
+        muted: Names of heads that are not heard.
+        averages: Whether the board shows attention with the class averages at the table.
+        neighbor: Id of the neighbor that is looked at; None is the nearest.
+    """
+
+    k: int
+    temperature: float = 1.0
+    noise: LabelNoise = field(default_factory=LabelNoise)
+    flips: Mapping[str, int] = field(default_factory=dict)
+    dropped: tuple[str, ...] = ()
+    muted: tuple[str, ...] = ()
+    averages: bool = False
+    neighbor: str | None = None
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a checkpoint and a query allow.
+
+    Attributes:
+        k: The k of the fit.
+        largest_k: How many neighbors there are to show.
+        n_classes: C.
+        heads: Names of the heads.
+        is_entry: Whether an id names an entry of the bank.
+        is_shown: Whether an id names one of the entries that are sent.
+    """
+
+    k: int
+    largest_k: int
+    n_classes: int
+    heads: tuple[str, ...]
+    is_entry: Callable[[str], bool]
+    is_shown: Callable[[str], bool]
+
+
+@dataclass(frozen=True)
+class Parameter:
     """One thing a link may set.
 
     Attributes:
-        name: Key of the widget, and name of the query parameter.
+        name: Of the query parameter.
         expected: What fits, in words.
-        read: What a text from the URL means; raises ValueError where it means nothing.
+        read: What a text means; raises ValueError where it means nothing.
+        default: What is meant where the link says nothing.
+        write: The text that means a value.
     """
 
     name: str
     expected: str
-    read: Callable[[str], object]
-
-    def agrees(self, said: str, shown: object) -> bool:
-        """Whether a link says what is shown."""
-        with suppress(ValueError):
-            return self.read(said) == shown
-        return False
-
-    def complaint(self, said: str, shown: object) -> str:
-        """Say what was expected, what came, and what is shown instead."""
-        came = f"the link says {self.name}={shorten(said)}"
-        return f"{self.name} must be {self.expected}; {came}. Showing {self.name} = {shown}."
+    read: Callable[[str], Any]
+    default: Any
+    write: Callable[[Any], str] = str
 
 
-def settings(largest_k: int, example: str) -> list[Setting]:
-    """List what a link to the Neighbors page may set, for a checkpoint with that k and such queries."""
-    return [
-        Setting(
-            "query", f"the id of a test item, such as {example}, or of a picture embedded here for this checkpoint", str
+def parameters(limits: Limits) -> tuple[Parameter, ...]:
+    """List what a link may set, in the order of the controls."""
+    heads, last = limits.heads, limits.n_classes - 1
+    return (
+        Parameter("k", f"a whole number between 1 and {limits.largest_k}", _whole(1, limits.largest_k), limits.k),
+        Parameter("temperature", f"one of {', '.join(map(str, TEMPERATURES))}", _one_number_of(TEMPERATURES), 1.0),
+        Parameter("noise", f"a number between 0 and {HIGHEST_RATE}", _rate, 0.0),
+        Parameter("kind", f"one of {', '.join(NOISE_KINDS)}", _one_of(NOISE_KINDS), NOISE_KINDS[0]),
+        Parameter("seed", f"a whole number between 0 and {LARGEST_SEED}", _whole(0, LARGEST_SEED), 0),
+        Parameter(
+            "flips",
+            f"ids of entries, each with a class from 0 to {last}, as in id:{last},id:0; at most {MOST_BY_HAND}",
+            _flips(limits),
+            {},
+            lambda flips: ",".join(f"{entry}:{label}" for entry, label in flips.items()),
         ),
-        Setting("k", f"a whole number between 1 and {largest_k}", float),
-        Setting("temperature", f"one of {', '.join(map(str, TEMPERATURES))}, spelled like that", float),
-        Setting("noise", f"a number between 0 and {HIGHEST_RATE}", float),
-        Setting("kind", f"one of {', '.join(NOISE_KINDS)}", str),
-        Setting("seed", f"a whole number between 0 and {LARGEST_SEED}", float),
-        Setting("neighbor", "the id of an entry that is shown", str),
-    ]
+        Parameter("dropped", "ids of entries, divided by commas", _list_of(limits.is_entry), (), ",".join),
+        Parameter("muted", f"some of {', '.join(heads)}, not all", _muted(heads), (), ",".join),
+        Parameter("averages", "1, for class averages at the table", _one_of(("1",)), "", str),
+        Parameter("neighbor", "the id of an entry that is shown", _item(limits.is_shown), ""),
+    )
 
 
-def complaints(link: Mapping[str, str], known: list[Setting], shown: Mapping[str, object]) -> list[str]:
-    """Compare what a link says with what is shown; one sentence per value that does not agree."""
-    asked = [one for one in known if one.name in link]
-    return [
-        one.complaint(link[one.name], shown[one.name])
-        for one in asked
-        if not one.agrees(link[one.name], shown[one.name])
-    ]
+def read(link: Mapping[str, str], limits: Limits) -> tuple[Setting, list[str]]:
+    """Read a link: what it sets, and one sentence for each value that does not fit."""
+    values, complaints = {}, []
+    for one in parameters(limits):
+        values[one.name] = one.default
+        if one.name in link:
+            try:
+                values[one.name] = one.read(link[one.name])
+            except ValueError:
+                complaints.append(complain(one.name, one.expected, link[one.name], _in_words(one)))
+    noise = LabelNoise(values.pop("kind"), values.pop("noise"), values.pop("seed"))
+    averages, neighbor = bool(values.pop("averages")), values.pop("neighbor") or None
+    return Setting(noise=noise, averages=averages, neighbor=neighbor, **values), complaints
+
+
+def write(setting: Setting, limits: Limits) -> dict[str, str]:
+    """Write a setting as a link, which says only what is not as it is anyway."""
+    noise = setting.noise
+    said = vars(setting) | {"noise": noise.rate, "kind": noise.kind, "seed": noise.seed}
+    said |= {"averages": "1" if setting.averages else "", "neighbor": setting.neighbor or ""}
+    return {one.name: one.write(said[one.name]) for one in parameters(limits) if said[one.name] != one.default}
+
+
+def complain(name: str, expected: str, said: str, shown: str) -> str:
+    """Say what was expected, what came, and what is shown instead."""
+    return f"{name} must be {expected}; the link says {name}={shorten(said)}. Showing {name} = {shown}."
 
 
 def shorten(text: str) -> str:
     """Return the beginning of a text that may be of any length."""
     return text if len(text) <= LONGEST else text[:LONGEST] + "…"
+
+
+def _in_words(parameter: Parameter) -> str:
+    return parameter.write(parameter.default) or ("the nearest" if parameter.name == "neighbor" else "none")
+
+
+def _number(text: str) -> float:
+    if len(text) > LONGEST or not math.isfinite(number := float(text)):
+        raise ValueError(text)
+    return number
+
+
+def _whole(least: int, most: int) -> Callable[[str], int]:
+    def read_whole(text: str) -> int:
+        number = _number(text)
+        if not (number.is_integer() and least <= number <= most):
+            raise ValueError(text)
+        return int(number)
+
+    return read_whole
+
+
+def _one_number_of(numbers: tuple[float, ...]) -> Callable[[str], float]:
+    def read_one(text: str) -> float:
+        if (number := _number(text)) not in numbers:
+            raise ValueError(text)
+        return number
+
+    return read_one
+
+
+def _rate(text: str) -> float:
+    """Read a rate, and put it on the nearest stop of the slider."""
+    if not 0 <= (rate := _number(text)) <= HIGHEST_RATE:
+        raise ValueError(text)
+    return round(100 * rate) / 100
+
+
+def _one_of(words: tuple[str, ...]) -> Callable[[str], str]:
+    def read_word(text: str) -> str:
+        if text not in words:
+            raise ValueError(text)
+        return text
+
+    return read_word
+
+
+def _item(is_known: Callable[[str], bool]) -> Callable[[str], str]:
+    def read_item(text: str) -> str:
+        if not is_known(text):
+            raise ValueError(text)
+        return text
+
+    return read_item
+
+
+def _list_of(is_known: Callable[[str], bool]) -> Callable[[str], tuple[str, ...]]:
+    def read_list(text: str) -> tuple[str, ...]:
+        items = tuple(dict.fromkeys(text.split(",", MOST_BY_HAND)))
+        if not all(map(is_known, items)):
+            raise ValueError(text)
+        return items
+
+    return read_list
+
+
+def _flips(limits: Limits) -> Callable[[str], dict[str, int]]:
+    def read_flips(text: str) -> dict[str, int]:
+        flips = {}
+        for part in text.split(",", MOST_BY_HAND):
+            entry, _, label = part.rpartition(":")
+            if not (limits.is_entry(entry) and re.fullmatch(r"\d{1,4}", label) and int(label) < limits.n_classes):
+                raise ValueError(text)
+            flips[entry] = int(label)
+        return flips
+
+    return read_flips
+
+
+def _muted(heads: tuple[str, ...]) -> Callable[[str], tuple[str, ...]]:
+    def read_muted(text: str) -> tuple[str, ...]:
+        muted = _list_of(lambda name: name in heads)(text)
+        if len(muted) == len(heads):
+            raise ValueError(text)
+        return muted
+
+    return read_muted

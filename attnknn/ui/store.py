@@ -8,13 +8,12 @@ from pathlib import Path
 import streamlit as st
 from threadpoolctl import threadpool_limits
 
-from attnknn.bundle import Queries
+from attnknn.bank.walk import NoiseWalk
 from attnknn.checkpoints import checkpoint_names, root_from_environment
 from attnknn.classifier import AttnKNN, load
 from attnknn.config import LabelNoise
 from attnknn.evaluation.finders import FINDERS
-from attnknn.evaluation.listening import listen_on_test
-from attnknn.evaluation.response import NoiseResponse, respond_to_noise
+from attnknn.ui import live, present
 
 
 def names() -> tuple[str, ...]:
@@ -38,18 +37,20 @@ def _load(name: str, root: str, stamp: int) -> AttnKNN:
     return load(name, Path(root))
 
 
-@st.cache_data(max_entries=256, show_spinner=False)
-def noise_response(
-    _trained: AttnKNN, _asked: Queries, digest: str, query: str, k: int, kind: str, seed: int, temperature: float
-) -> NoiseResponse:
-    """Return how one query's votes answer to growing noise; `digest` and `query` name what is not compared."""
-    return respond_to_noise(_trained, _asked, k, LabelNoise(kind, 0.0, seed), temperature)  # type: ignore[arg-type]
+@st.cache_resource(max_entries=16, show_spinner=False)
+def noise_walk(_trained: AttnKNN, digest: str, seed: int) -> NoiseWalk:
+    """Return a bank at every stop of the noise slider; `digest` names the checkpoint."""
+    return live.walk(_trained, seed)
 
 
-@st.cache_data(max_entries=32, show_spinner=False)
-def listening(_trained: AttnKNN, digest: str) -> dict[str, str]:
-    """Return what each head was found to listen to, by name; `digest` names the checkpoint."""
-    return {one.head: one.sentence for one in listen_on_test(_trained)}
+def known(trained: AttnKNN) -> present.Known:
+    """Return what is known of a checkpoint, whatever is asked of it."""
+    return _know(trained, digest(trained))
+
+
+@st.cache_resource(max_entries=8, show_spinner=False)
+def _know(_trained: AttnKNN, digest: str) -> present.Known:
+    return present.know(_trained, digest)
 
 
 @st.cache_data(max_entries=256, show_spinner=False)

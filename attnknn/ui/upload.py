@@ -15,6 +15,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from attnknn.classifier import AttnKNN
 from attnknn.errors import AttnKNNError, JobError
+from attnknn.ui import links
 from attnknn.ui.display import literal, or_sentence
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ def show_next(trained: AttnKNN) -> None:
     """Choose the picture whose answer has come, before the select box is drawn."""
     query = st.session_state.pop(NEXT, "")
     if find(query, trained):  # not if another checkpoint was chosen meanwhile
-        st.session_state["query"] = query
+        links.write({"query": query, "neighbor": None})
 
 
 def _choose_file(trained: AttnKNN) -> None:

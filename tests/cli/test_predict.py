@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from PIL import Image, ImageDraw
 
+from attnknn.bundle import POOL
+from attnknn.by_hand import ByHand, decide_by_hand
 from attnknn.checkpoints import ROOT
 from attnknn.classifier import load
 from attnknn.config import LabelNoise
@@ -18,6 +20,7 @@ from .conftest import run_process
 
 ASKED = ["predict", "iris", "--query", "iris/test/3", "--k", "6", "--noise", "0.4", "--seed", "2"]
 HEADS = ["nearest", "trusted"]
+ENTRY = "iris/train/17"
 
 
 @pytest.fixture
@@ -140,6 +143,50 @@ def test_a_picture_is_fitted_and_decided_without_a_label(run, run_json, tmp_path
     assert "input/0 is of unknown label: its 5 nearest entries" in shown
 
 
+def test_what_is_changed_by_hand_is_decided_by_hand(run_json, answer, root):
+    first, second, third = (neighbor["id"] for neighbor in answer["neighbors"][:3])
+    asked = [*ASKED, "--flip", f"{first}:2", "--flip", f"{third}:1", "--drop", second, "--mute", "nearest"]
+    found, iris = run_json(*asked), load("iris", root)
+    by_hand = ByHand({first: 2, third: 1}, (second,), ("nearest",))
+    noise = LabelNoise("symmetric", 0.4, 2)
+    assert found == decide_by_hand(iris, iris.ask(["iris/test/3"], 6), by_hand, 6, noise).to_dict()
+    assert found["heads"] == ["trusted"]
+    before = [neighbor["id"] for neighbor in answer["neighbors"]]
+    after = [neighbor["id"] for neighbor in found["neighbors"]]
+    assert after[:5] == [first, *before[2:]]
+    assert after[5] not in before, "the next nearest moves up"
+    assert [neighbor["observed_label"] for neighbor in found["neighbors"][:2]] == ["virginica", "versicolor"]
+
+
+def test_of_two_labels_for_one_entry_the_last_counts(run_json, answer):
+    nearest = answer["neighbors"][0]["id"]
+    twice = run_json(*ASKED, "--flip", f"{nearest}:2", "--flip", f"{nearest}:1")
+    assert twice == run_json(*ASKED, "--flip", f"{nearest}:1")
+
+
+def test_a_picture_is_decided_by_hand_as_well(run_json, tmp_path):
+    Image.new("RGB", (30, 30), "white").save(tmp_path / "nothing.png")
+    asked = ["predict", "digits", "--image", tmp_path / "nothing.png", "--k", "5"]
+    before = run_json(*asked, root=ROOT)
+    first, second = (neighbor["id"] for neighbor in before["neighbors"][:2])
+    after = run_json(*asked, "--flip", f"{second}:8", "--drop", first, "--mute", before["heads"][0], root=ROOT)
+    assert [neighbor["id"] for neighbor in after["neighbors"][:4]] == [one["id"] for one in before["neighbors"][1:]]
+    assert after["neighbors"][0]["observed_label"] == "8"
+    assert after["heads"] == before["heads"][1:]
+    assert after["label"] is None
+
+
+def test_somebody_must_be_left_who_votes(run, run_json, root):
+    iris = load("iris", root)
+    everybody = iris.entries.ids[iris.ask(["iris/test/3"]).pool.entries[0]]
+    drops = [word for entry in everybody for word in ("--drop", entry)]
+    assert len(everybody) == POOL
+    refused = run("predict", "iris", "--query", "iris/test/3", *drops, code=2)
+    assert refused.stderr.startswith("--drop must be at most 63 of the 64 nearest entries. It was all of them.")
+    (left,) = run_json("predict", "iris", "--query", "iris/test/3", *drops[2:])["neighbors"]
+    assert left["id"] == everybody[0]
+
+
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
@@ -175,6 +222,16 @@ def test_a_file_that_is_no_picture_is_a_sentence(run, tmp_path, content, sentenc
         (["--query", "iris/test/0", "--temperature", "0"], "--temperature must be a positive number. It was 0."),
         (["--query", "iris/test/0", "--temperature", "inf"], "It was inf."),
         (["--query", "iris/test/0", "--temperature", "warm"], "It was warm."),
+        (["--query", "iris/test/0", "--flip", "nobody:1"], "--flip must be the id of an entry and a class from 0 to 2"),
+        (["--query", "iris/test/0", "--flip", "iris/test/3:1"], "It was iris/test/3:1."),
+        (["--query", "iris/test/0", "--flip", f"{ENTRY}:3"], "Class 0 is setosa, class 2 is virginica."),
+        (["--query", "iris/test/0", "--flip", f"{ENTRY}:-1"], f"It was {ENTRY}:-1."),
+        (["--query", "iris/test/0", "--flip", f"{ENTRY}:²"], f"It was {ENTRY}:²."),
+        (["--query", "iris/test/0", "--flip", ENTRY], f"It was {ENTRY}."),
+        (["--query", "iris/test/0", "--flip", ""], "It was empty."),
+        (["--query", "iris/test/0", "--drop", "iris/test/3"], "--drop must be the id of an entry, as in iris/train/"),
+        (["--query", "iris/test/0", "--mute", "loud"], "--mute must be one of nearest, trusted, not all. It was loud."),
+        (["--query", "iris/test/0", "--mute", "nearest", "--mute", "trusted"], "It was all of them."),
     ],
 )
 def test_what_cannot_be_decided_is_a_sentence(run, arguments, sentence):

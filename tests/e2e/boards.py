@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import re
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 from playwright.sync_api import Locator, Page, expect
@@ -28,8 +30,13 @@ def settle(page: Page) -> None:
     expect(page.locator(".board .card").first).to_be_visible()
 
 
-def slider(page: Page, key: str) -> Locator:
-    return page.locator(f".st-key-{key}").get_by_role("slider")
+def slider(page: Page, name: str) -> Locator:
+    return page.locator(f".controls input[type=range][name={name}]")
+
+
+def handle_of(card: Locator) -> Locator:
+    """Return a part of a card that does nothing by itself: a click on its label would flip it."""
+    return card.locator(".rank")
 
 
 def choose(page: Page, key: str, option: str) -> None:
@@ -48,38 +55,50 @@ def whole(share: float) -> str:
     return str(math.floor(100 * share + 0.5))
 
 
-def expect_votes(page: Page, prediction: Prediction) -> None:
-    """Every vote on the board reads as the prediction says: its name, its share, its class."""
+def about(write: Callable[[float], str], share: float) -> re.Pattern[str]:
+    """What a share may read as: the browser agrees with Python within 1e-4, and then rounds."""
+    texts = {re.escape(write(max(share + off, 0.0))) for off in (-1e-4, 0.0, 1e-4)}
+    return re.compile(f"^({'|'.join(sorted(texts))})$")
+
+
+def expect_votes(page: Page, prediction: Prediction, order: Sequence[str] = SHOWN_FIRST) -> None:
+    """Every vote on the board reads as the prediction says: its name, its class, how sure it is, and its share."""
     votes = prediction.to_dict()["votes"]
-    said = [votes[name] for name in SHOWN_FIRST]
-    shares = [percent(vote["probabilities"][vote["predicted"]]) for vote in said]
-    for part, rows in ((".answer", slice(None)), (".race .title", slice(3)), (".other", slice(3, None))):
-        expect(page.locator(f"{part} .number")).to_have_text(shares[rows])
-        expect(page.locator(f"{part} .name")).to_have_text([TITLES[name] for name in SHOWN_FIRST[rows]])
+    said = [votes[name] for name in order]
+    for part, rows, kind in (
+        (".answer", slice(None), "calibrated"),
+        (".race .title", slice(3), "probabilities"),
+        (".other", slice(3, None), "probabilities"),
+    ):
+        shares = [about(percent, vote[kind][vote["predicted"]]) for vote in said[rows]]
+        expect(page.locator(f"{part} .number")).to_have_text(shares)
+        expect(page.locator(f"{part} .name")).to_have_text([TITLES[name] for name in order[rows]])
         expect(page.locator(f"{part} .chip")).to_have_text([vote["predicted"] for vote in said[rows]])
 
 
 def expect_neighbors(page: Page, prediction: Prediction) -> None:
-    """Every card and every cell of the heat map reads as the prediction says."""
+    """Every card and every cell of the heat map reads as the prediction says; heads that are muted have no say."""
     facts = prediction.to_dict()
     neighbors = facts["neighbors"]
     expect(page.locator(".query .id")).to_have_text(facts["query"])
     expect(page.locator(".truth .chip")).to_have_text(facts["label"])
-    expect(page.locator(".card .share")).to_have_text([percent(one["share"]) for one in neighbors])
+    expect(page.locator(".card .share")).to_have_text([about(percent, one["share"]) for one in neighbors])
     expect(page.locator(".card .distance")).to_have_text([f"{one['distance']:.2f}" for one in neighbors])
     expect(page.locator(".card .chip")).to_have_text([one["observed_label"] for one in neighbors])
     flipped = [one["clean_label"] for one in neighbors if one["is_flipped"]]
     expect(page.locator(".card .was:not([hidden]) s")).to_have_text(flipped)
+    heard = page.locator(".heat .row:not(.muted)")
+    expect(heard).to_have_count(1 + len(facts["heads"]))
     for h, name in enumerate(facts["heads"]):
-        row = page.locator(".heat").get_by_role("row").nth(h + 1)
-        expect(row.get_by_role("rowheader")).to_have_text(name)
-        expect(row.locator(".cell")).to_have_text([whole(one["weights"][h]) for one in neighbors])
-        expect(row.locator(".sink")).to_have_text(whole(facts["sink"][h]))
+        row = heard.nth(h + 1)
+        expect(row.get_by_role("rowheader").get_by_role("button")).to_have_text(name)
+        expect(row.locator(".cell")).to_have_text([about(whole, one["weights"][h]) for one in neighbors])
+        expect(row.locator(".sink")).to_have_text(about(whole, facts["sink"][h]))
 
 
 def words(page: Page) -> str:
     """Everything that the board says, as text and as labels for those who cannot see it."""
     return page.locator(".board").evaluate(
-        "board => [board.textContent, ...[...board.querySelectorAll('[aria-label], [aria-selected], [title]')].map("
-        "part => [part.ariaLabel, part.ariaSelected, part.title].join())].join('\\n')"
+        "board => [board.textContent, ...[...board.querySelectorAll('[aria-label], [aria-selected]')].map("
+        "part => [part.ariaLabel, part.ariaSelected].join())].join('\\n')"
     )

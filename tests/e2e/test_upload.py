@@ -42,7 +42,7 @@ def test_a_picture_is_embedded_and_its_link_shared(browser: Browser, tmp_path: P
             expect(upload).to_have_count(0)  # the board is not covered
             expect(page.get_by_text("Light and dark were exchanged")).to_be_visible()
             expect(page.locator(".answer .chip")).to_have_text(["7"] * 7)
-            expect(page.locator(".noise h2")).to_contain_text("attention's answer")
+            expect(page.locator(".noise h2")).to_contain_text("attention’s answer")
             answers = page.locator(".answer .number").all_inner_texts()
             link = page.url
             assert "query=upload" in link

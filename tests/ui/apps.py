@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import Any
 
 from streamlit.testing.v1 import AppTest
+
+from attnknn.ui.board import BoardData
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PAGES = sorted(path.relative_to(REPOSITORY).as_posix() for path in (REPOSITORY / "pages").glob("*.py"))
@@ -30,11 +31,12 @@ def checked(app: AppTest) -> AppTest:
     return app
 
 
-def board(app: AppTest) -> dict[str, Any]:
-    """What the board got to draw."""
+def board(app: AppTest) -> BoardData:
+    """What the board got: one query, all that its votes are cast from, and how they are to be cast."""
     (component,) = app.get("bidi_component")
     assert component.proto.component_name == "attnknn_board"
-    return json.loads(component.proto.bytes)
+    data: BoardData = json.loads(component.proto.bytes)
+    return data
 
 
 def notices(app: AppTest) -> list[str]:

@@ -1,101 +1,114 @@
-"""Boards made of random numbers that keep the laws: what a test needs to draw."""
+"""Boards of a random but lawful bank, which was never trained: what a test draws, and what Python says of it."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import lru_cache
+
 import numpy as np
 
-from attnknn.ui.atlas import pack_atlas
+from attnknn.ballot import FittedVotes
+from attnknn.bank import entry_neighborhoods, search_exact
+from attnknn.bundle import POOL, Bundle
+from attnknn.by_hand import ByHand, decide_by_hand
+from attnknn.calibration import Calibrator
+from attnknn.classifier import AttnKNN
+from attnknn.config import TrainingConfig
+from attnknn.models.attention import Attention
+from attnknn.models.terms import TERMS
+from attnknn.prediction import Prediction
+from attnknn.ui import live
 from attnknn.ui.board import BoardData
-from attnknn.ui.palette import class_colors
+from attnknn.ui.present import Known, present
+from attnknn.ui.state import Setting
+from attnknn.votes import COMPARED
+from tests.strategies import unit
 
-TERMS = ["distance", "rank", "trust", "agreement", "prototype"]
+DIMENSION = 8
+N_FEATURES = 20
 
 
-def make_board(k=16, n_classes=10, n_heads=3, kind="image", seed=0, classes=None) -> BoardData:
+@dataclass(frozen=True)
+class World:
+    """A bank with one query, whose entries are called train/0, train/1, … by their distance to it."""
+
+    trained: AttnKNN
+    known: Known
+
+    @property
+    def query(self) -> str:
+        return str(self.trained.queries.ids[0])
+
+    def board(self, setting: Setting, query: str | None = None, heard: int = 0) -> BoardData:
+        found, walk = self.trained.ask([query or self.query]), live.walk(self.trained, setting.noise.seed)
+        return present(self.trained, found, walk, setting, self.known, heard=heard)
+
+    def decide(self, setting: Setting) -> Prediction:
+        by_hand, found = ByHand(setting.flips, setting.dropped, setting.muted), self.trained.ask([self.query])
+        return decide_by_hand(self.trained, found, by_hand, setting.k, setting.noise, setting.temperature)
+
+
+def make_board(
+    k=16, n_classes=10, n_heads=3, kind="image", seed=0, classes=None, query=None, heard=0, **setting
+) -> BoardData:
+    """A board of `make_world`, under the `attnknn.ui.state.Setting` that is left."""
+    world = make_world(n_classes, n_heads, kind, seed, classes and tuple(classes))
+    return world.board(Setting(k, **setting), query, heard)
+
+
+@lru_cache
+def make_world(n_classes=10, n_heads=3, kind="image", seed=0, classes=None) -> World:
     rng = np.random.default_rng(seed)
-    classes = classes or [str(c) for c in range(n_classes)]
-    labels, clean = rng.integers(0, len(classes), (2, k))
-    scores = rng.normal(size=(len(TERMS), n_heads, k))
-    sink = rng.uniform(0.01, 0.2, n_heads)
-    weights = (1 - sink[:, None]) * softmax(scores.sum(axis=0))
-    return {
-        "kind": kind,
-        "classes": classes,
-        "colors": class_colors(len(classes)),
-        "query": {
-            "id": f"test/{seed}",
-            "label": classes[0],
-            "tile": 0 if kind == "image" else None,
-            "values": rows(kind, 20),
-        },
-        "heads": [
-            {
-                "name": f"head {h}",
-                "why": f"Listens for {h}.",
-                "sink": float(sink[h]),
-                "effective": effective(weights[h]),
-            }
-            for h in range(n_heads)
-        ],
-        "terms": TERMS,
-        "neighbors": [
-            {
-                "id": f"train/{j}",
-                "rank": j + 1,
-                "distance": 0.2 + j / 100,
-                "clean_label": classes[clean[j]],
-                "observed_label": classes[labels[j]],
-                "is_flipped": bool(labels[j] != clean[j]),
-                "weights": weights[:, j].tolist(),
-                "share": float(weights[:, j].mean()),
-                "terms": {term: scores[t, :, j].tolist() for t, term in enumerate(TERMS)},
-                "tile": j + 1 if kind == "image" else None,
-                "values": rows(kind, 4),
-            }
-            for j in range(k)
-        ],
-        "votes": [
-            over_neighbors("uniform", np.full(k, 1 / k), 0.0, labels, classes),
-            over_neighbors("distance", softmax(rng.normal(size=k)), 0.0, labels, classes),
-            over_neighbors("attention", weights.mean(axis=0), float(sink.mean()), labels, classes),
-            {**over_neighbors("prototype", softmax(rng.normal(size=k)), 0.0, labels, classes), "weights": None},
-        ],
-        "curve": {
-            "rates": [0.0, 0.3, 0.6, 0.9],
-            "rate": 0.45,
-            "probability": {name: rng.uniform(size=4).tolist() for name in ("uniform", "distance", "attention")},
-            "leaves": {"uniform": 0.3, "distance": 0.6, "attention": None},
-        },
-        "atlas": pack_atlas(rng.integers(0, 256, (k + 1, 8, 8), dtype=np.uint8)) if kind == "image" else None,
-        "provenance": "exact search over 1,005 entries",
-        "selected": None,
+    classes = classes or tuple(str(c) for c in range(n_classes))
+    n_classes, n = len(classes), max(160, 2 * len(classes))
+    centers = rng.normal(size=(n_classes, DIMENSION))
+    labels = rng.permutation(np.arange(n) % n_classes)
+    keys = unit(centers[labels] + rng.normal(size=(n, DIMENSION)))
+    query = unit(centers[:1] + 0.5 * rng.normal(size=(1, DIMENSION)))
+    order = np.argsort(-(keys @ query[0]))
+    labels, keys = labels[order].astype(np.int32), keys[order].astype(np.float32)
+    ids = np.array([f"train/{j}" for j in range(n)])
+    found = search_exact(keys, query, POOL, ids)
+    pictures, rows = rng.integers(0, 17, (n + 1, 8, 8)).astype(np.uint8), rng.normal(size=(n + 1, N_FEATURES))
+    inputs = pictures if kind == "image" else rows
+    arrays = {
+        "entry_ids": np.char.encode(ids),
+        "entry_keys": keys,
+        "entry_labels": labels,
+        "entry_groups": np.arange(n, dtype=np.int32),
+        "entry_neighborhoods": entry_neighborhoods(keys, ids),
+        "entry_logits": rng.normal(size=(n, n_classes)).astype(np.float32),
+        "entry_inputs": inputs[1:],
+        "query_ids": np.array([f"test/{seed}".encode()]),
+        "query_keys": query.astype(np.float32),
+        "query_labels": np.zeros(1, np.int32),
+        "query_neighbors": found.entries.astype(np.int32),
+        "query_distances": found.distances.astype(np.float32),
+        "query_logits": rng.normal(size=(1, n_classes)).astype(np.float32),
+        "query_inputs": inputs[:1],
+        "class_confusion": rng.dirichlet(np.ones(n_classes), n_classes).astype(np.float32),
     }
-
-
-def over_neighbors(name, weights, sink, labels, classes):
-    probabilities = np.bincount(labels, weights, len(classes)) + sink / len(classes)
-    winner = int(probabilities.argmax())
-    return {
-        "name": name,
-        "title": name,
-        "probabilities": probabilities.tolist(),
-        "predicted": classes[winner],
-        "is_correct": winner == 0,
-        "weights": weights.tolist(),
-        "sink": sink,
-        "effective": effective(weights),
+    fitted = some_votes(rng, tuple(f"head {h}" for h in range(n_heads)))
+    card = {
+        "name": "random",
+        "config": TrainingConfig("random").to_dict(),
+        "dataset": {"kind": kind, "feature_names": [f"mean radius {i}" for i in range(N_FEATURES)]},
+        "sizes": {"held_out": 40},
     }
+    listening = {head: f"listens for {head}" for head in fitted.attention.heads}
+    known = Known("0" * 12, listening, inputs[:n_classes].astype(np.float64))
+    return World(AttnKNN(Bundle(arrays, classes), fitted, card, {}), known)
 
 
-def rows(kind, n):
-    return [(f"mean radius {i}", f"{i}.5 mm") for i in range(n)] if kind == "table" else None
+def some_votes(rng: np.random.Generator, heads: tuple[str, ...]) -> FittedVotes:
+    """Numbers as sharp as fitted ones, under which each head sees three terms."""
+    terms, n_heads = tuple(TERMS), len(heads)
+    is_seen = np.array([np.isin(terms, rng.choice(terms, 3, replace=False)) for _ in heads])
 
+    def attention(**seats) -> Attention:
+        theta, sink = rng.uniform(0, 3, is_seen.shape) * is_seen, rng.uniform(-1.2, 0, (n_heads, 4))
+        return Attention(heads, terms, theta, sink, metric=rng.normal(size=(3, DIMENSION)), **seats)
 
-def softmax(scores):
-    weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
-    return weights / weights.sum(axis=-1, keepdims=True)
-
-
-def effective(weights):
-    part = weights[weights > 0] / weights.sum()
-    return float(np.exp(-(part * np.log(part)).sum()))
+    seats = {"seat": rng.normal(size=(n_heads, 2)), "pull": rng.uniform(0, 5, (n_heads, 2))}
+    calibrators = {vote: Calibrator(rng.uniform(-2, 0.3, 8), rng.uniform(-0.2, 0.2, 8)) for vote in COMPARED}
+    return FittedVotes(3.5, 9.0, attention(), attention(**seats), calibrators)

@@ -1,4 +1,6 @@
-"""The Python side of the board: what is sent, what is kept, what comes back."""
+"""The Python side of the board: what is sent, and what comes back."""
+
+import json
 
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -6,13 +8,18 @@ from streamlit.testing.v1 import AppTest
 from attnknn.ui import board
 from tests.ui.boards import make_board
 
+LINK = {"k": "7", "query": "train/3"}
+
 
 def page(data):
+    import json
+
     import streamlit as st
 
-    from attnknn.ui.board import draw_board
+    from attnknn.ui.board import draw_board, said_by
 
-    st.text(f"chosen: {draw_board(data, key='board')}")
+    draw_board(data, key="board", on_said=lambda: None)
+    st.text(json.dumps(said_by("board")))
 
 
 def run(data, state=None):
@@ -21,29 +28,38 @@ def run(data, state=None):
         app.session_state["board"] = state
     app.run()
     assert not app.exception
-    return app.text[0].value
+    return app
+
+
+def said(state):
+    return tuple(json.loads(run(make_board(k=2), state).text[0].value))
 
 
 @pytest.mark.parametrize("kind", ["image", "table"])
-def test_nothing_is_chosen_at_first(kind):
-    assert run(make_board(kind=kind)) == "chosen: None"
+def test_what_is_sent_is_the_data_as_json(kind):
+    data = make_board(kind=kind)
+    (component,) = run(data).get("bidi_component")
+    assert json.loads(component.proto.bytes) == json.loads(json.dumps(data))
 
 
-def test_the_offered_neighbor_holds_until_somebody_chooses():
-    data = {**make_board(), "selected": "train/3"}
-    assert run(data) == "chosen: train/3"
-    assert run(data, {"neighbor": "train/5"}) == "chosen: train/5"
+def test_a_board_that_said_nothing_has_said_nothing():
+    assert said(None) == (0, {})
+    assert said({}) == (0, {})
 
 
-def test_a_choice_given_back_leaves_the_nearest_whatever_is_offered():
-    for offered in (None, "train/3", "train/9"):
-        assert run({**make_board(), "selected": offered}, {"neighbor": None}) == "chosen: train/0"
+def test_what_it_said_comes_back():
+    assert said({"said": {"number": 3, "link": LINK}}) == (3, LINK)
 
 
-def test_a_choice_that_is_not_shown_gives_way():
-    assert run(make_board(k=4), {"neighbor": "train/5"}) == "chosen: None"
-    assert run({**make_board(k=4), "selected": "train/2"}, {"neighbor": "train/5"}) == "chosen: train/2"
-    assert run({**make_board(k=4), "selected": "train/9"}) == "chosen: None"
+@pytest.mark.parametrize(
+    "words", [None, "k=7", 7, ["k"], {}, {"number": "3", "link": ["k"]}, {"number": 0.5, "link": "k"}]
+)
+def test_words_that_are_none_are_not_heard(words):
+    assert said({"said": words}) == (0, {})
+
+
+def test_only_texts_are_taken_from_a_link():
+    assert said({"said": {"number": 1, "link": {**LINK, "seed": 5, "muted": None, "flips": {}}}}) == (1, LINK)
 
 
 def test_scripts_never_turn_data_into_markup():

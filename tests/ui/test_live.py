@@ -12,8 +12,8 @@ import pytest
 import attnknn
 from attnknn import LabelNoise
 from attnknn.ballot import Ballot, FittedVotes, cast_over_draws, cast_votes
-from attnknn.bank.neighbors import Neighbors
-from attnknn.bank.walk import RATES, relabel
+from attnknn.bank.walk import RATES
+from attnknn.by_hand import ByHand
 from attnknn.config import NOISE_KINDS
 from attnknn.evaluation.response import RACING
 from attnknn.models.attention import HEADS, Attention, explain_scores, terms_of
@@ -45,6 +45,10 @@ class State:
     muted: tuple[str, ...]
     flips: dict[str, int]
     dropped: tuple[str, ...]
+
+    @property
+    def by_hand(self):
+        return ByHand(self.flips, self.dropped, self.muted)
 
     @property
     def in_browser(self):
@@ -96,32 +100,12 @@ def draw_state(rng, checkpoint, fitted):
     )
 
 
-def hear(attention: Attention, muted) -> Attention:
-    """The attention vote of the heads that are left."""
-    heard = [h for h, name in enumerate(attention.heads) if name not in muted]
-    numbers = {name: array[heard] for name, array in attention.to_arrays().items() if name != "metric"}
-    return replace(attention, heads=tuple(attention.heads[h] for h in heard), **numbers)
-
-
-def without(query, entries, dropped):
-    """The query, had the search not found some entries."""
-    rows = query.pool.entries[0]
-    kept = (rows >= 0) & ~np.isin(entries.ids[rows], dropped)
-    return replace(query, pool=Neighbors(query.pool.entries[:, kept], query.pool.distances[:, kept]))
-
-
-def ask(state: State):
-    trained = load(state.checkpoint)
-    query = without(trained.ask([state.query]), trained.entries, state.dropped)
-    return query, min(state.k, query.pool.k)
-
-
 def cast_in_python(state: State, fitted: FittedVotes) -> tuple[Ballot, list[str]]:
     trained = load(state.checkpoint)
-    query, k = ask(state)
-    seen = relabel(trained.observe(state.noise), state.flips)
-    attentions = {name: hear(getattr(fitted, name), state.muted) for name in ("attention", "attention_averages")}
-    ballot = cast_votes(query, k, seen, replace(fitted, **attentions), state.temperature)
+    seen = state.by_hand.change_bank(trained.observe(state.noise))
+    query = state.by_hand.change_query(trained.ask([state.query]), seen)
+    k = min(state.k, query.pool.k)
+    ballot = cast_votes(query, k, seen, state.by_hand.change_votes(fitted), state.temperature)
     return ballot, [str(entry) for entry in trained.entries.ids[query.pool.first(k).entries[0]]]
 
 
@@ -139,7 +123,7 @@ def assert_same(said, state: State, fitted) -> None:
     voices = [h for h, head in enumerate(said["heads"]) if head["name"] in heard]
     weights = np.array([neighbor["weights"] for neighbor in said["neighbors"]])
     terms = [[neighbor["terms"][name] for neighbor in said["neighbors"]] for name in fitted.attention.terms]
-    attention = hear(fitted.attention, state.muted)
+    attention = state.by_hand.change_votes(fitted).attention
     expected = explain_scores(around, attention)[0].transpose(1, 2, 0)
     np.testing.assert_allclose(np.array(terms)[..., voices], expected, **AGREES)
     np.testing.assert_allclose(weights[:, voices].T, ballot.heads.weights[0], **AGREES)
@@ -205,8 +189,9 @@ def test_the_curve_is_that_of_python(browser_votes, checkpoint):
     trained, rng = load(checkpoint), np.random.default_rng(5)
     state = draw_state(rng, checkpoint, trained.fitted)
     state = replace(state, muted=(), noise=replace(state.noise, seed=0))
-    query, k = ask(state)
-    draws = [relabel(trained.observe(replace(state.noise, rate=rate)), state.flips) for rate in RATES]
+    query = state.by_hand.change_query(trained.ask([state.query]), trained.observe(state.noise))
+    k = min(state.k, query.pool.k)
+    draws = [state.by_hand.change_bank(trained.observe(replace(state.noise, rate=rate))) for rate in RATES]
     votes = [*RACING, "attention_averages", "prototype"]
     expected = cast_over_draws(query, k, draws, trained.fitted, state.temperature, votes)
     followed = int(query.labels[0])

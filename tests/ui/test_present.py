@@ -1,8 +1,9 @@
-"""From a prediction to what the board draws."""
+"""From one query to what the board needs of it."""
 
 import base64
 import io
 import json
+from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
@@ -11,188 +12,182 @@ from PIL import Image
 
 import attnknn
 from attnknn import LabelNoise
+from attnknn.config import NOISE_KINDS
 from attnknn.evaluation.listening import listen_on_test
-from attnknn.evaluation.response import RACING, respond_to_noise
+from attnknn.evaluation.response import RACING
+from attnknn.ui import live, state
 from attnknn.ui.palette import class_colors
-from attnknn.ui.present import FEATURES_ON_A_CARD, SHOWN_FIRST, describe_source, present
-from attnknn.votes import COMPARED
+from attnknn.ui.present import FEATURES_ON_A_CARD, SHOWN_FIRST, describe_source, know, present
+from attnknn.ui.state import Setting
+from attnknn.votes import COMPARED, TITLES
 
 CHECKPOINTS = ("digits", "iris", "breast_cancer")
 load = lru_cache(attnknn.load)
+known = lru_cache(lambda name: know(load(name), "abc123"))
+walk = lru_cache(lambda name, seed: live.walk(load(name), seed))
 NOISE = LabelNoise("symmetric", 0.4, seed=3)
+SETTING = Setting(9, 1.4, NOISE, muted=("nearest",), averages=True)
 
 
 @lru_cache
-def listening(name):
-    return {one.head: one.sentence for one in listen_on_test(load(name))}
-
-
-def decide(name, row=5, k=9, noise=NOISE, temperature=1.4, selected=None):
-    """A classifier, its prediction of one test item, and the board made of it."""
+def show(name, item=None, setting=SETTING, heard=0):
+    """The board of one item, by default the sixth test query."""
     trained = load(name)
-    item = str(trained.queries.ids[row])
-    prediction = trained.predict_items([item], k, noise, temperature)
-    response = respond_to_noise(trained, trained.ask([item], k), k, noise, temperature)
-    return trained, prediction, present(trained, prediction, response, "one line", listening(name), selected)
+    query = trained.ask([item or str(trained.queries.ids[5])])
+    return present(trained, query, walk(name, setting.noise.seed), setting, known(name), heard=heard)
 
 
 @pytest.fixture(scope="module", params=CHECKPOINTS)
-def decided(request):
-    return decide(request.param)
+def shown(request):
+    return load(request.param), show(request.param)
 
 
-def test_a_board_is_plain_json(decided):
-    board = decided[2]
-    assert json.loads(json.dumps(board, allow_nan=False)) == json.loads(json.dumps(board))
-    assert len(json.dumps(board)) < 60_000
+def test_a_board_is_plain_json_and_small(shown):
+    trained, board = shown
+    text = json.dumps(board, allow_nan=False)
+    print(f"{trained.name}: {len(text) / 1000:.0f} kB")
+    assert json.loads(text) == json.loads(json.dumps(board))
+    assert len(text) < 300_000
 
 
-def test_every_number_is_that_of_the_prediction(decided):
-    _, prediction, board = decided
-    facts = prediction.to_dict()
-    for shown, fact in zip(board["neighbors"], facts["neighbors"], strict=True):
-        for key in ("id", "rank", "distance", "clean_label", "observed_label", "is_flipped", "weights", "terms"):
-            assert shown[key] == fact[key], key
-        assert shown["share"] == pytest.approx(np.mean(fact["weights"]))
-    for vote in board["votes"]:
-        fact = facts["votes"][vote["name"]]
-        assert vote["probabilities"] == [fact["probabilities"][name] for name in board["classes"]]
-        assert vote["predicted"] == fact["predicted"]
-        assert vote["is_correct"] == (fact["predicted"] == facts["label"])
-        assert vote["effective"] == fact["effective_neighbors"]
+def test_the_votes_are_cast_from_what_is_laid_out(shown):
+    trained, board = shown
+    query = trained.ask([board["query"]["id"]])
+    assert board["live"] == live.lay_out(walk(trained.name, 3), query, trained.fitted, NOISE)
+    nearest = trained.entries.ids[query.pool.entries[0]][: live.NEAREST]
+    assert board["live"]["ids"] == nearest.tolist()
+    assert board["query"]["label"] == trained.class_names[query.labels[0]]
 
 
-def test_a_head_says_what_was_measured_of_it(decided):
-    trained, prediction, board = decided
-    assert [(head["name"], head["why"]) for head in board["heads"]] == list(listening(trained.name).items())
+def test_the_board_is_set_as_the_setting_says(shown):
+    trained, board = shown
+    noise = {"rate": NOISE.rate, "kind": NOISE.kind, "seed": NOISE.seed}
+    expected = vars(SETTING) | {"flips": {}, "dropped": [], "muted": ["nearest"]} | noise
+    assert board["setting"] == {name: value for name, value in expected.items() if name != "noise"}
+    assert board["heard"] == 0
+    assert show(trained.name, heard=7)["heard"] == 7
+
+
+def test_what_is_changed_by_hand_is_set_and_laid_out():
+    trained = load("iris")
+    near = [str(entry) for entry in trained.entries.ids[trained.ask([str(trained.queries.ids[5])]).pool.entries[0]]]
+    far = next(str(entry) for entry in trained.entries.ids if entry not in near)
+    flips = {near[2]: 1, far: 2}
+    setting = replace(SETTING, flips=flips, dropped=(near[0],), neighbor=near[4])
+    board = show.__wrapped__("iris", setting=setting)
+    assert board["setting"]["flips"] == flips
+    assert board["setting"]["dropped"] == [near[0]]
+    assert board["setting"]["neighbor"] == near[4]
+    assert board["live"]["flips"] == {near[2]: 1}
+    assert board["live"] != show("iris")["live"]
+
+
+def test_what_can_be_set_is_what_a_link_may_say(shown):
+    trained, board = shown
+    controls = board["controls"]
+    assert controls["largest_k"] == min(64, trained.queries.pool.k)
+    assert controls["temperatures"] == list(state.TEMPERATURES)
+    assert controls["kinds"] == list(NOISE_KINDS)
+    assert 100 * controls["highest_rate"] == len(board["live"]["rates"]) - 1
+    limits = state.Limits(9, controls["largest_k"], len(board["classes"]), trained.fitted.attention.heads, bool, bool)
+    highest = {"k": controls["largest_k"], "seed": controls["largest_seed"], "noise": controls["highest_rate"]}
+    for name, value in highest.items():
+        assert not state.read({name: str(value)}, limits)[1]
+        assert state.read({name: str(value + 1)}, limits)[1]
+
+
+def test_a_head_says_what_was_measured_of_it(shown):
+    trained, board = shown
+    measured = [{"name": one.head, "why": one.sentence} for one in listen_on_test(trained)]
+    assert board["heads"] == measured
     assert all(head["why"].startswith("listens to ") and "of 16" in head["why"] for head in board["heads"])
-    assert [head["name"] for head in board["heads"]] == list(prediction.heads)
+    assert [head["name"] for head in board["heads"]] == board["live"]["fitted"]["heads"]
 
 
-def test_the_laws_of_a_vote_hold_on_the_board(decided):
-    _, prediction, board = decided
-    weights = np.array([neighbor["weights"] for neighbor in board["neighbors"]])
-    sink = np.array([head["sink"] for head in board["heads"]])
-    np.testing.assert_allclose(weights.sum(axis=0) + sink, 1)
-    for head, shares in zip(board["heads"], (weights / weights.sum(axis=0)).T, strict=True):
-        assert head["effective"] == pytest.approx(np.exp(-(shares * np.log(shares)).sum()))
-    for vote in board["votes"]:
-        assert sum(vote["probabilities"]) == pytest.approx(1)
-        assert board["classes"][int(np.argmax(vote["probabilities"]))] == vote["predicted"]
-    for vote in board["votes"][:3]:
-        assert sum(vote["weights"]) + vote["sink"] == pytest.approx(1)
-        prior = prediction.ballot.around.prior[0]
-        tally = {name: vote["sink"] * float(prior[c]) for c, name in enumerate(board["classes"])}
-        for weight, neighbor in zip(vote["weights"], board["neighbors"], strict=True):
-            tally[neighbor["observed_label"]] += weight
-        assert list(tally.values()) == pytest.approx(vote["probabilities"])
-
-
-def test_three_votes_race_and_the_others_follow(decided):
-    votes = decided[2]["votes"]
+def test_three_votes_race_and_the_others_follow(shown):
+    votes = shown[1]["votes"]
     assert tuple(vote["name"] for vote in votes) == SHOWN_FIRST
     assert tuple(vote["name"] for vote in votes[:3]) == RACING
-    assert {vote["name"] for vote in votes} == set(COMPARED)
-    assert all(vote["weights"] is None for vote in votes[3:])
+    assert {vote["name"]: vote["title"] for vote in votes} == {name: TITLES[name] for name in COMPARED}
 
 
-def test_the_terms_of_a_score_give_the_weight(decided):
-    board = decided[2]
-    for h, head in enumerate(board["heads"]):
-        score = np.array([sum(term[h] for term in neighbor["terms"].values()) for neighbor in board["neighbors"]])
-        power = np.exp((score - score.max()) / board["temperature"])
-        shown = [neighbor["weights"][h] for neighbor in board["neighbors"]]
-        np.testing.assert_allclose((1 - head["sink"]) * power / power.sum(), shown, atol=1e-9)
-    assert all(list(neighbor["terms"]) == board["terms"] for neighbor in board["neighbors"])
-
-
-def test_the_curve_runs_through_the_votes_at_their_rate(decided):
-    _, _, board = decided
-    curve, truth = board["curve"], board["classes"].index(board["query"]["label"])
-    place = curve["rates"].index(curve["rate"])
-    for vote in board["votes"][:3]:
-        assert curve["probability"][vote["name"]][place] == pytest.approx(vote["probabilities"][truth])
-        leaves = curve["leaves"][vote["name"]]
-        if vote["is_correct"]:
-            assert leaves is None or leaves != curve["rate"]
-        else:
-            assert leaves is not None
-            assert leaves <= curve["rate"]
-
-
-def test_classes_have_their_own_colors_and_every_label_is_one(decided):
-    trained, _, board = decided
+def test_classes_have_their_own_colors(shown):
+    trained, board = shown
     assert tuple(board["classes"]) == trained.class_names
     assert board["colors"] == class_colors(len(board["classes"]))
-    labels = {neighbor[key] for neighbor in board["neighbors"] for key in ("clean_label", "observed_label")}
-    assert labels | {board["query"]["label"]} <= set(board["classes"])
 
 
-def test_one_atlas_holds_the_query_and_its_neighbors():
-    trained, _, board = decide("digits", k=16)
-    atlas = board["atlas"]
+def read_tiles(atlas, n):
+    """The first n tiles of an atlas, as ink."""
     picture = Image.open(io.BytesIO(base64.b64decode(atlas["url"].partition(",")[2])))
-    size = picture.width // atlas["columns"]
-    pixels = 255 - np.asarray(picture.convert("L"))
-    for item in (board["query"], *board["neighbors"]):
-        row, column = divmod(item["tile"], atlas["columns"])
-        tile = pixels[row * size : (row + 1) * size, column * size : (column + 1) * size]
-        ink = np.asarray(trained.bundle.input_of(item["id"])).astype(float)
+    size, pixels = picture.width // atlas["columns"], 255 - np.asarray(picture.convert("L"))
+    places = [divmod(tile, atlas["columns"]) for tile in range(n)]
+    return [pixels[row * size : (row + 1) * size, column * size : (column + 1) * size] for row, column in places]
+
+
+def test_one_atlas_holds_the_query_and_its_neighbors_and_then_what_classes_look_like():
+    trained, board = load("digits"), show("digits")
+    items = [board["query"]["id"], *board["live"]["ids"]]
+    inputs, labels = trained.bundle.arrays["entry_inputs"].astype(float), trained.entries.labels
+    expected = [trained.bundle.input_of(item).astype(float) for item in items]
+    expected += [inputs[labels == c].mean(axis=0) for c in range(10)]
+    for tile, ink in zip(read_tiles(board["atlas"], len(expected)), expected, strict=True):
         np.testing.assert_allclose(tile, ink * 255 / 16, atol=1)
-    assert [neighbor["tile"] for neighbor in board["neighbors"]] == [*range(1, 17)]
-    assert all(item["values"] is None for item in (board["query"], *board["neighbors"]))
     assert board["kind"] == "image"
+    assert board["values"] is None
+    assert board["query"]["values"] is None
+
+
+def test_a_picture_that_is_no_item_is_shown_as_it_came():
+    trained, picture = load("digits"), np.eye(8) * 16
+    key, logits = trained.queries.keys[:1], trained.queries.logits[:1]
+    query = trained.ask_embedded(key, logits, 64, ["own/1"])
+    board = present(trained, query, walk("digits", 3), SETTING, known("digits"), picture)
+    np.testing.assert_allclose(read_tiles(board["atlas"], 1)[0], np.eye(8) * 255, atol=1)
+    assert board["query"] == {"id": "own/1", "label": None, "values": None}
 
 
 @pytest.mark.parametrize("name", ["iris", "breast_cancer"])
 def test_a_table_shows_the_values_of_its_features(name):
-    trained, _, board = decide(name)
+    trained, board = load(name), show(name)
     names = trained.card["dataset"]["feature_names"]
     assert board["kind"] == "table"
     assert board["atlas"] is None
-    for item in (board["query"], *board["neighbors"]):
-        known = dict(zip(names, np.asarray(trained.bundle.input_of(item["id"]), float), strict=True))
-        assert all(float(value) == pytest.approx(known[feature], rel=1e-3) for feature, value in item["values"])
+    items = [board["query"]["id"], *board["live"]["ids"]]
+    for item, values in zip(items, [board["query"]["values"], *board["values"]], strict=True):
+        truth = dict(zip(names, np.asarray(trained.bundle.input_of(item), float), strict=True))
+        assert all(float(value) == pytest.approx(truth[feature], rel=1e-3) for feature, value in values)
     assert [feature for feature, _ in board["query"]["values"]] == names
-    assert all(len(neighbor["values"]) == min(FEATURES_ON_A_CARD, len(names)) for neighbor in board["neighbors"])
+    assert all(len(values) == min(FEATURES_ON_A_CARD, len(names)) for values in board["values"])
 
 
 def test_a_card_shows_the_features_that_tell_flowers_apart():
-    first = [feature for feature, _ in decide("iris")[2]["neighbors"][0]["values"]]
+    first = [feature for feature, _ in show("iris")["values"][0]]
     assert {feature.split()[0] for feature in first[:2]} == {"petal"}
 
 
-def test_the_nearest_is_chosen_unless_another_that_is_shown_is_asked_for():
-    ids = [neighbor["id"] for neighbor in decide("iris")[2]["neighbors"]]
-    assert decide("iris")[2]["selected"] == ids[0]
-    assert decide("iris", selected=ids[4])[2]["selected"] == ids[4]
-    assert decide("iris", selected="iris/train/none")[2]["selected"] == ids[0]
+def test_an_entry_is_left_out_of_its_own_neighbors():
+    entry = str(load("digits").entries.ids[0])
+    board = show("digits", entry)
+    assert board["query"]["id"] == entry
+    assert entry not in board["live"]["ids"]
 
 
-def test_one_neighbor_is_enough():
-    board = decide("digits", k=1, noise=LabelNoise())[2]
-    assert len(board["neighbors"]) == 1
-    assert board["votes"][0]["effective"] == pytest.approx(1)
-
-
-def test_the_source_of_a_view_is_one_line():
-    trained, prediction, _ = decide("digits")
-    line = describe_source(trained, prediction, "abc123")
-    assert line == (
-        "exact search over 1,005 entries · symmetric label noise 40%, seed 3, nested draws · attention: "
-        f"{len(prediction.heads)} heads, fitted on 252 held-out queries · checkpoint digits (abc123)"
+def test_the_source_of_a_view_says_what_no_control_changes():
+    trained = load("digits")
+    assert (
+        show("digits")["source"]
+        == describe_source(trained, "abc123")
+        == {
+            "search": "exact search over 1,005 entries",
+            "labels": "",
+            "fit": f"attention: {len(trained.fitted.attention.heads)} heads, fitted on 252 held-out queries · "
+            "checkpoint digits (abc123)",
+        }
     )
-    plain = describe_source(*decide("iris", noise=LabelNoise())[:2], "x")
-    assert " · no label noise · " in plain
-    assert "seed" not in plain
 
 
-@pytest.mark.parametrize(
-    ("noise", "added"),
-    [(LabelNoise(), "no label noise added"), (NOISE, "symmetric label noise 40%, seed 3, nested draws added")],
-)
-def test_labels_that_were_wrong_from_the_start_are_not_called_clean(cleaned, noise, added):
+def test_labels_that_were_wrong_from_the_start_are_told(cleaned):
     trained, _ = cleaned
-    line = describe_source(trained, trained.predict_items(None, 3, noise), "x")
-    assert f" · trained with labels: 40% symmetric label noise, cleaned once (drop) · {added} · " in line
-    assert "clean labels" not in line
+    told = describe_source(trained, "x")["labels"]
+    assert told == "trained with labels: 40% symmetric label noise, cleaned once (drop)"

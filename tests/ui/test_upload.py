@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from base64 import b64decode
 from concurrent.futures import ThreadPoolExecutor
 from io import BytesIO
 
@@ -61,10 +62,10 @@ def test_a_picture_is_waited_for_and_becomes_the_query(table):
     work(table, job)
     checked(app.run())
     shown = board(app)
-    assert shown["query"] == {"id": f"upload/{job.id}", "label": None, "tile": 0, "values": None}
-    assert {vote["is_correct"] for vote in shown["votes"]} == {None}
-    assert {vote["predicted"] for vote in shown["votes"]} == {"7"}
-    assert len(shown["neighbors"]) == 9
+    assert shown["query"] == {"id": f"upload/{job.id}", "label": None, "values": None}
+    assert shown["setting"]["k"] == 9
+    entries = attnknn.load("digits").entries
+    assert set(entries.labels[np.isin(entries.ids, shown["live"]["ids"][:9])]) == {7}
     assert app.query_params["query"] == f"upload/{job.id}"
     assert not app.file_uploader, "the popover no longer covers the board"
     assert any("Light and dark were exchanged" in line for line in markdown(app))
@@ -93,15 +94,21 @@ def test_a_link_shows_the_same_numbers_as_the_item_itself(query):
     app, itself = open_app(query=query, noise="0.3"), open_app(query="digits/test/3", noise="0.3")
     one, other = board(app), board(itself)
     assert not notices(app)
-    for mine, its in zip(one["neighbors"], other["neighbors"], strict=True):
-        assert mine["id"] == its["id"]
-        np.testing.assert_allclose(mine["weights"], its["weights"], atol=1e-5)
-    assert [vote["predicted"] for vote in one["votes"]] == [vote["predicted"] for vote in other["votes"]]
     assert one["atlas"] == other["atlas"], "the pixels of the link are those of the item"
-    assert one["curve"]["subject"] == f"“{other['query']['label']}”, attention's answer,"
-    np.testing.assert_allclose(
-        one["curve"]["probability"]["attention"], other["curve"]["probability"]["attention"], atol=1e-5
-    )
+    assert (one["query"]["label"], other["query"]["label"]) == (None, "3")
+    assert one["setting"] == other["setting"]
+    mine, its = one["live"], other["live"]
+    assert mine["ids"] == its["ids"]
+    for name in ("labels", "flips_at", "others", "counts", "neighborhoods"):
+        assert mine[name] == its[name]
+    for name in ("distances", "baseline"):
+        np.testing.assert_allclose(mine[name], its[name], atol=1e-5)
+    for name in ("contrast", "average_distances", "dots", "gram"):
+        np.testing.assert_allclose(numbers(mine[name]), numbers(its[name]), atol=1e-4)
+
+
+def numbers(packed: str):
+    return np.frombuffer(b64decode(packed), "<f4")
 
 
 def test_pictures_of_before_stay_in_the_list(query):
@@ -150,7 +157,7 @@ def test_a_bad_file_is_answered_where_it_was_given_and_costs_nothing(table):
     assert sentence.startswith("A picture must be a PNG, JPEG or WEBP file")
     assert board(app)["query"]["id"] == "digits/test/7"
     assert not table.all()
-    checked(app.slider(key="k").set_value(9).run())
+    checked(app.selectbox(key="query").set_value("digits/test/9").run())
     assert errors(app) == [sentence], "it stays until it is read"
     checked(app.file_uploader(key=upload.FILE).set_value(("b.png", drawn(), "image/png")).run())
     assert not errors(app)

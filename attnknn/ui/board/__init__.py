@@ -1,15 +1,17 @@
-"""The board: one query, the neighbors that were asked, what each head gave them, and the votes.
+"""The board: one query, its neighbors, what each head gives them, and the votes; all of it moves while you drag.
 
 A Streamlit component (v2) in plain JavaScript, HTML and CSS, a script and a style per part of the
-picture and no build step: the files are read once, when this module is imported. Every number is computed
-before it comes here; the board draws it, and links its parts in the browser while the pointer or
-the keyboard moves. The one thing it says back is the id of the neighbor somebody chose.
+picture and no build step: the files are read once, when this module is imported. It gets what one query needs
+(`BoardData`), and from then on casts the votes itself. What somebody sets is told to the server once it is let go.
 
-    dom.js      make and change elements            race.js     the votes as stacked bars
-    sheet.js    colors and atlas as style rules     curve.js    the votes as noise grows
-    query.js    the query and its answers           ledger.js   why a neighbor has its weight
-    cards.js    one card per neighbor               board.js    links, keyboard, entry point
-    heat.js     heads × neighbors
+    bank.js      the bank at a stop of the noise   query.js     the query and its answers
+    votes.js     every vote, as in Python          cards.js     one card per neighbor
+    compose.js   from votes to what is drawn       heat.js      heads × neighbors
+    controls.js  sliders, and what is by hand      race.js      the votes as stacked bars
+    dom.js       make and change elements          curve.js     the votes as noise grows
+    sheet.js     colors and atlas as style rules   ledger.js    why a neighbor has its weight
+    flips.js     which flips change an answer      mind.js      these flips as cards
+    reach.js     what so many flips can do         board.js     links, keyboard, entry point
 
 Names of classes, features and items are untrusted text: the scripts only ever set them as text.
 """
@@ -17,9 +19,9 @@ Names of classes, features and items are untrusted text: the scripts only ever s
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Literal, NotRequired, TypedDict, cast
+from typing import Any, Literal, TypedDict
 
 import streamlit as st
 
@@ -33,124 +35,59 @@ class Query(TypedDict):
 
     Attributes:
         label: Its true label; None where nobody knows it.
-        tile: Its place in the atlas, for images.
         values: Its features, for tables.
     """
 
     id: str
     label: str | None
-    tile: int | None
     values: list[Feature] | None
 
 
-class Head(TypedDict):
-    """One head: its name, its job in one sentence, its sink's mass, its effective neighbors."""
+class Source(TypedDict):
+    """What a view is computed from, in words: the search, labels of training that were changed, and the fit."""
 
-    name: str
-    why: str
-    sink: float
-    effective: float
-
-
-class Neighbor(TypedDict):
-    """One retrieved entry.
-
-    Attributes:
-        rank: From 1, nearest first.
-        distance: Euclidean, on the unit sphere.
-        weights: H numbers: its weight under each head, after the sink took its part.
-        share: Mean of `weights`: its part of the attention vote.
-        terms: For each name in `BoardData.terms`, H numbers: what the term adds to its score.
-        tile: Its place in the atlas, for images.
-        values: The features to show on its card, for tables; three or four fit.
-    """
-
-    id: str
-    rank: int
-    distance: float
-    clean_label: str
-    observed_label: str
-    is_flipped: bool
-    weights: list[float]
-    share: float
-    terms: dict[str, list[float]]
-    tile: int | None
-    values: list[Feature] | None
-
-
-class Vote(TypedDict):
-    """One vote.
-
-    Attributes:
-        title: Its name as it is shown.
-        probabilities: C numbers, in the order of `BoardData.classes`.
-        is_correct: None where the true label is unknown.
-        weights: K numbers that sum to one with `sink`; None for a vote that asks no neighbors.
-        effective: Effective neighbors.
-    """
-
-    name: str
-    title: str
-    probabilities: list[float]
-    predicted: str
-    is_correct: bool | None
-    weights: list[float] | None
-    sink: float
-    effective: float | None
-
-
-class Curve(TypedDict):
-    """Probability of one class over noise rates, by vote.
-
-    Attributes:
-        subject: The class in words: `the true label`, or what stands in for it.
-        rates: R noise rates, ascending, each in [0, 1].
-        rate: The current one.
-        probability: R numbers for each vote by name.
-        leaves: The first rate at which a vote no longer predicts that class; None is never.
-    """
-
-    subject: str
-    rates: list[float]
-    rate: float
-    probability: dict[str, list[float]]
-    leaves: dict[str, float | None]
+    search: str
+    labels: str
+    fit: str
 
 
 class BoardData(TypedDict):
-    """Everything the board draws, as plain JSON types.
+    """Everything that the board needs of one query, as plain JSON types.
 
     Attributes:
         kind: Whether neighbors are drawn as thumbnails or as feature values.
-        classes: C class names; every label is one of them.
+        classes: C class names.
         colors: C colors, `attnknn.ui.palette.class_colors(C)`.
-        terms: Names of the score's terms, in the order of the ledger.
-        neighbors: K neighbors, nearest first.
-        votes: Uniform, distance, attention, then the others; the first three race.
-        atlas: `attnknn.ui.atlas.pack_atlas(...)`; None for tables.
-        provenance: One line: search, n, noise and seed, checkpoint.
-        selected: Id of the chosen neighbor, or None.
-        temperature: Divides the scores before the softmax, where `terms` are not divided yet; 1
-            when absent.
+        heads: H heads: `name`, and `why`, what it was found to listen to.
+        votes: `name` and `title`: uniform, distance, attention, then the others; the first three race.
+        values: For tables, the features to show on each neighbor's card; three or four fit.
+        atlas: The query and then its neighbors, nearest first; None for tables.
+        controls: What can be set: `largest_k`, `temperatures`, `highest_rate`, `kinds`, `largest_seed`.
+        setting: What is set: the fields of `attnknn.ui.state.Setting`, with `rate`, `kind` and `seed` of the noise.
+        heard: Number of the last thing that the board said and that this answers.
+        live: `attnknn.ui.live.lay_out(...)`.
     """
 
     kind: Literal["image", "table"]
     classes: list[str]
     colors: list[str]
     query: Query
-    heads: list[Head]
-    terms: list[str]
-    neighbors: list[Neighbor]
-    votes: list[Vote]
-    curve: Curve | None
+    heads: list[dict[str, str]]
+    votes: list[dict[str, str]]
+    values: list[list[Feature]] | None
     atlas: Atlas | None
-    provenance: str
-    selected: str | None
-    temperature: NotRequired[float]
+    source: Source
+    controls: dict[str, Any]
+    setting: dict[str, Any]
+    heard: int
+    live: dict[str, Any]
 
 
-SCRIPTS = ("dom", "sheet", "query", "cards", "heat", "race", "curve", "ledger", "board")
-STYLES = ("board", "query", "cards", "heat", "race", "curve", "ledger", "narrow")
+SCRIPTS = (
+    *("dom", "sheet", "bank", "votes", "reach", "flips", "compose", "controls"),
+    *("query", "cards", "heat", "race", "curve", "mind", "ledger", "board"),
+)
+STYLES = ("board", "controls", "query", "cards", "heat", "race", "curve", "ledger", "narrow")
 
 
 def read_html() -> str:
@@ -180,36 +117,30 @@ _mount = st.components.v2.component(
 )
 
 
-def draw_board(data: BoardData, key: str) -> str | None:
-    """Draw the board and return the neighbor that is chosen on it.
-
-    A choice holds while the chosen neighbor is among those shown. Until somebody chooses, and
-    where the chosen one is not shown, `data["selected"]` holds. A choice that was given back leaves
-    the nearest.
+def draw_board(data: BoardData, key: str, on_said: Callable[[], None]) -> None:
+    """Draw the board.
 
     Args:
-        data: What to draw; see `BoardData`.
-        key: Unique key of this board on the page; its state is `st.session_state[key]`.
-
-    Returns:
-        Id of the chosen neighbor, or None.
+        data: What it needs.
+        key: Unique key of this board on the page.
+        on_said: Called before the page runs again, when the board has said something; see `said_by`.
     """
-    shown = [neighbor["id"] for neighbor in data["neighbors"]]
-    selected = _selected(st.session_state.get(key), data["selected"], shown)
-    _mount(key=key, data=_pack({**data, "selected": selected}), on_neighbor_change=lambda: None)
-    return selected
+    _mount(key=key, data=_pack(data), on_said_change=on_said)
+
+
+def said_by(key: str) -> tuple[int, dict[str, str]]:
+    """Return the last thing that a board said: its number, and a link in text; both are a visitor's words.
+
+    Numbers grow; the link says all that can be set, and nothing ("") where it is as it is anyway.
+    """
+    state = st.session_state.get(key)
+    said = state.get("said") if isinstance(state, Mapping) else None
+    said = said if isinstance(said, Mapping) else {}
+    number, link = said.get("number"), said.get("link")
+    texts = link.items() if isinstance(link, Mapping) else ()
+    return number if isinstance(number, int) else 0, {str(name): text for name, text in texts if isinstance(text, str)}
 
 
 def _pack(data: BoardData) -> bytes:
     """Turn data into bytes of JSON: given a dict, Streamlit would import pandas to look for data frames in it."""
     return json.dumps(data, ensure_ascii=False, separators=(",", ":")).encode("utf-8")
-
-
-def _selected(state: Any, offered: str | None, shown: list[str]) -> str | None:
-    if isinstance(state, Mapping) and "neighbor" in state:
-        chosen = cast("str | None", state["neighbor"])
-        if chosen is None:
-            return shown[0]
-        if chosen in shown:
-            return chosen
-    return offered if offered in shown else None

@@ -70,10 +70,12 @@ export const contrast = (cosines, label) => cosines[label] - Math.max(...cosines
 function dissent(live, at, moved, known, labels) {
   if (!moved.length || !live.n_pairs) return live.dissents[at]
   let more = 0
+  const isMoved = new Uint8Array(live.labels.length)
+  for (const j of moved) isMoved[j] = 1
   const count = (i, j) => (more += (labels[i] !== labels[j]) - (known[i] !== known[j]))
-  live.near.forEach((others, j) => others.forEach((i) => (moved.includes(i) || moved.includes(j)) && count(i, j)))
+  live.near.forEach((others, j) => others.forEach((i) => (isMoved[i] || isMoved[j]) && count(i, j)))
   const { followers } = live // pairs (entry that is no neighbor, neighbor near it)
-  for (let f = 0; f < followers.length; f += 2) if (moved.includes(followers[f + 1])) count(followers[f], followers[f + 1])
+  for (let f = 0; f < followers.length; f += 2) if (isMoved[followers[f + 1]]) count(followers[f], followers[f + 1])
   return live.dissents[at] + more / live.n_pairs
 }
 
@@ -117,6 +119,9 @@ export function see(live, { flips, kind }, stop) {
   return live.seen.get(at)
 }
 
+/** a function of a neighbor that is worked out once, for those who are asked */
+const lazily = (of, known = []) => (j) => (known[j] ??= of(j))
+
 /** what `see` keeps; away from `here`, contrast of a moved neighbor is that at `here`, and the averages have not moved */
 function look(live, flips, kind, stop) {
   const { P, C, here, hasNews, cosines } = live
@@ -129,8 +134,8 @@ function look(live, flips, kind, stop) {
   for (const j of moved) counts[known[j]]--, counts[labels[j]]++
   return {
     labels,
-    trust: live.ids.map((_, j) => trust(live, j, labels)),
-    contrast: live.ids.map((_, j) => (isHere || moved.includes(j) ? contrast(cosines[j], labels[j]) : live.contrast[at * P + j])),
+    trust: lazily((j) => trust(live, j, labels)),
+    contrast: lazily((j) => (isHere || moved.includes(j) ? contrast(cosines[j], labels[j]) : live.contrast[at * P + j])),
     average_distances: isHere ? cosines[P].map(distanceOf) : rowOf(live.average_distances, at, C),
     prior: counts.map((count) => count / live.n_entries),
     dissent: dissent(live, at, moved, known, labels),
@@ -152,6 +157,6 @@ export function ask(live, state) {
 /** what the votes may look at: the k neighbors, as the bank at a stop shows them */
 export function surround(live, asked, stop) {
   const seen = see(live, asked, stop)
-  const [labels, trust, contrast] = [seen.labels, seen.trust, seen.contrast].map((all) => asked.places.map((j) => all[j]))
+  const [labels, trust, contrast] = [(j) => seen.labels[j], seen.trust, seen.contrast].map((of) => asked.places.map((j) => of(j)))
   return { ...asked, ...seen, labels, trust, contrast, everybody: seen.labels, n_classes: live.C }
 }

@@ -1,5 +1,6 @@
 // The board: keeps what is chosen, links the parts to one another, and is called with new data.
 
+const SPEAK_AFTER = 150 // milliseconds after the last frame of a drag
 const boards = new WeakMap()
 
 export default function ({ data, parentElement, setStateValue }) {
@@ -7,9 +8,11 @@ export default function ({ data, parentElement, setStateValue }) {
   if (!root || !data) return undefined
   if (!boards.has(root)) boards.set(root, openBoard(root))
   const view = boards.get(root)
-  view.choose = (id) => setStateValue("neighbor", id)
+  view.send = (said) => setStateValue("said", said)
   adopt(view, JSON.parse(new TextDecoder().decode(data)))
+  writeSheet(view)
   draw(view)
+  sayUnsaid()
   return () => view.observer.disconnect()
 }
 
@@ -24,14 +27,20 @@ function openBoard(root) {
     tabs: root.querySelector(".tabs").appendChild(make("div", "choices")),
     why: root.querySelector(".why"),
     sheet: root.parentElement.appendChild(document.createElement("style")),
-    data: null,
-    selected: null, // id of the chosen neighbor
-    awaited: undefined, // a choice the server has not confirmed yet
+    given: null, // what the server sent
+    live: null, // the part of it that the votes are cast from
+    setting: null, // what is set; may be ahead of the server
+    data: null, // what is drawn: composed of these
+    told: 0, // number of the last thing that the server was told
+    asked: null, // id of the query that was asked for here
+    trail: [], // ids of the queries before it
     hot: 0, // index of the neighbor that is shown
     head: ALL,
     raceWidth: 0, // pixels
     heatWidth: 0,
   }
+  openControls(view)
+  openMind(view)
   listen(view)
   return view
 }
@@ -39,35 +48,51 @@ function openBoard(root) {
 function listen(view) {
   const { root, cards } = view
   root.onpointerover = (event) => {
+    tellHints(event)
     const target = event.target.closest("[data-j]")
     if (target) mark(view, Number(target.dataset.j))
   }
   root.onpointerleave = () => rest(view)
   root.onclick = (event) => {
-    const target = event.target.closest("[data-j]")
-    if (target) select(view, Number(target.dataset.j))
+    const target = event.target.closest("[data-j], [data-mute]")
+    if (!target) return
+    if (target.dataset.mute !== undefined) toggleHead(view, target.dataset.mute)
+    else if (event.target.closest(".card .label .chip")) flip(view, Number(target.dataset.j))
+    else select(view, Number(target.dataset.j))
+  }
+  cards.ondblclick = (event) => {
+    const card = event.target.closest(".card")
+    if (card && !event.target.closest(".label")) askAbout(view, view.data.neighbors[Number(card.dataset.j)].id)
   }
   root.onchange = (event) => {
     if (event.target.name === "head") pickHead(view, Number(event.target.value))
   }
   cards.addEventListener("focusin", (event) => mark(view, Number(event.target.dataset.j)))
   cards.onkeydown = (event) => steer(view, event)
+  listenToLedger(view)
   view.observer = new ResizeObserver(() => resize(view))
   view.observer.observe(root)
 }
 
-// Take new data in; a choice made here stays until the server has answered it.
-function adopt(view, data) {
-  const isSameQuery = view.data?.query.id === data.query.id
-  const isShown = (id) => data.neighbors.some((neighbor) => neighbor.id === id)
-  if (!isSameQuery || (view.awaited && !isShown(view.awaited))) view.awaited = undefined
-  if (view.awaited === undefined || view.awaited === data.selected) {
-    view.awaited = undefined
-    view.selected = data.selected
-  }
-  view.data = data
-  const chosen = indexOf(view, view.selected)
-  view.hot = chosen >= 0 ? chosen : isSameQuery ? clamp(view.hot, 0, data.neighbors.length - 1) : 0
+// Take new data in; what was set here stays until the server has heard it.
+function adopt(view, given) {
+  const isSameQuery = view.given?.query.id === given.query.id
+  const mayAdopt = !view.given || (view.given = { ...view.given, heard: given.heard }, !isAhead(view))
+  if (!isSameQuery) view.hot = 0
+  if (!isSameQuery && view.asked !== given.query.id) view.trail = view.trail.slice(0, Math.max(view.trail.indexOf(given.query.id), 0))
+  if (!isSameQuery || mayAdopt) view.asked = null
+  if (mayAdopt) view.setting = given.setting
+  view.given = given
+  view.live = readPayload(given.live)
+}
+
+function redrawSoon(view) {
+  view.frame ||= requestAnimationFrame(() => {
+    view.frame = 0
+    draw(view)
+    clearTimeout(view.speaking)
+    view.speaking = setTimeout(sayUnsaid, SPEAK_AFTER)
+  })
 }
 
 function indexOf(view, id) {
@@ -75,16 +100,21 @@ function indexOf(view, id) {
 }
 
 function draw(view) {
+  view.data = compose(view)
   const { data, root } = view
-  writeSheet(view)
+  const chosen = indexOf(view, view.setting.neighbor)
+  view.hot = chosen >= 0 ? chosen : clamp(view.hot, 0, data.neighbors.length - 1)
+  drawControls(view)
   set(root, "data-kind", data.kind)
   set(root, "data-names", data.classes.some((name) => name.length > 3) ? "long" : "short")
   if (!view.heatWidth) measure(view)
   drawQuery(view)
   drawCards(view)
+  drawAverages(view)
   drawHeat(view)
   drawVotes(view)
   drawCurve(view)
+  drawMind(view)
   drawTabs(view)
   say(root.querySelector(".provenance"), data.provenance)
   markSelected(view)
@@ -118,28 +148,28 @@ function mark(view, j) {
 
 // Go back to the chosen neighbor, if there is one.
 function rest(view) {
-  const chosen = indexOf(view, view.selected)
+  const chosen = indexOf(view, view.setting.neighbor)
   if (chosen >= 0 && chosen !== view.hot) mark(view, chosen)
 }
 
 // Choose a neighbor; choosing it again gives the choice back, and the nearest is shown, as at first.
 function select(view, j) {
   const { id } = view.data.neighbors[j]
-  const isBack = view.selected === id
-  view.selected = view.awaited = isBack ? view.data.neighbors[0].id : id
+  const isBack = view.setting.neighbor === id
+  view.setting = { ...view.setting, neighbor: isBack || j === 0 ? null : id }
   markSelected(view)
   mark(view, isBack ? 0 : j)
-  view.choose(isBack ? null : id)
+  tell(view)
 }
 
+// The chosen neighbor, or else the nearest.
 function markSelected(view) {
-  const chosen = indexOf(view, view.selected)
-  const stop = chosen >= 0 ? chosen : view.hot
+  const chosen = Math.max(indexOf(view, view.setting.neighbor), 0)
   for (const card of view.cards.children) {
     const j = Number(card.dataset.j)
     card.classList.toggle("chosen", j === chosen)
     set(card, "aria-selected", j === chosen)
-    set(card, "tabindex", j === stop ? 0 : -1)
+    set(card, "tabindex", j === chosen ? 0 : -1)
   }
 }
 
@@ -148,8 +178,11 @@ function steer(view, event) {
   const j = Number(event.target.dataset.j)
   const across = getComputedStyle(view.cards).gridTemplateColumns.split(" ").length
   const steps = { ArrowLeft: j - 1, ArrowRight: j + 1, ArrowUp: j - across, ArrowDown: j + across, Home: 0, End: last }
+  const acts = { f: flip, x: leaveOut, Delete: leaveOut, q: (_, place) => askAbout(view, view.data.neighbors[place].id) }
+  if (event.ctrlKey || event.metaKey || event.altKey) return
   if (event.key === "Enter" || event.key === " ") select(view, j)
-  else if (event.key === "Escape" && indexOf(view, view.selected) >= 0) select(view, indexOf(view, view.selected))
+  else if (event.key === "Escape" && indexOf(view, view.setting.neighbor) >= 0) select(view, indexOf(view, view.setting.neighbor))
+  else if (event.key in acts) acts[event.key](view, j)
   else if (event.key in steps) focusCard(view, clamp(steps[event.key], 0, last))
   else return
   event.preventDefault()

@@ -1,5 +1,7 @@
 // One card per neighbor: who it is, what its label says, and how much each head listened.
 
+const MOST_AVERAGES = 12
+
 function makeCard() {
   const card = make(
     "div",
@@ -29,15 +31,16 @@ function drawCards(view) {
 function drawCard(card, neighbor, j, peak, data) {
   const [top, thumb, values, label, bottom] = card.children
   set(card, "data-j", j)
-  set(card, "aria-label", describeNeighbor(neighbor, data))
+  describe(card, () => describeNeighbor(neighbor, data))
   say(top.firstChild, String(neighbor.rank))
   say(top.lastChild, neighbor.distance.toFixed(2))
-  set(top.lastChild, "title", `distance ${neighbor.distance.toFixed(4)}, on the unit sphere`)
+  hint(top.lastChild, () => `distance ${neighbor.distance.toFixed(4)}, on the unit sphere`)
   thumb.hidden = neighbor.tile == null || !data.atlas
   if (!thumb.hidden) placeTile(thumb, neighbor.tile, data.atlas)
   values.hidden = !neighbor.values
   drawValues(values, neighbor.values ?? [])
   paintChip(label.firstChild, data, neighbor.observed_label, neighbor.is_flipped)
+  label.classList.toggle("hand", neighbor.is_by_hand)
   label.lastChild.hidden = !neighbor.is_flipped
   say(label.lastChild.lastChild, neighbor.clean_label)
   drawBars(bottom.firstChild, neighbor, peak, data)
@@ -49,16 +52,42 @@ function drawBars(list, neighbor, peak, data) {
   const bars = fit(list, neighbor.weights.length, () => make("i"))
   neighbor.weights.forEach((weight, h) => {
     bars[h].style.height = `${(100 * weight) / peak}%`
-    set(bars[h], "title", `${data.heads[h].name}: ${percent(weight)}`)
+    bars[h].classList.toggle("muted", data.heads[h].isMuted)
+    hint(bars[h], () => `${data.heads[h].name}: ${percent(weight)}`)
   })
 }
 
 function describeNeighbor(neighbor, data) {
   const label = neighbor.is_flipped
-    ? `label ${neighbor.observed_label}, flipped by noise, was ${neighbor.clean_label}`
+    ? `label ${neighbor.observed_label}, flipped by ${neighbor.is_by_hand ? "hand" : "noise"}, was ${neighbor.clean_label}`
     : `label ${neighbor.observed_label}`
   const heads = neighbor.weights.map((weight, h) => `${data.heads[h].name} ${percent(weight)}`).join(", ")
   return `Neighbor ${neighbor.rank}, ${neighbor.id}, distance ${neighbor.distance.toFixed(2)}, ${label}, share of the attention vote ${percent(neighbor.share)}; ${heads}`
+}
+
+// The class averages, where they sit at the table: those with most to say, where there are many.
+function drawAverages(view) {
+  const { data, root } = view
+  const shares = data.votes[RACING - 1].averages
+  const place = root.querySelector(".averages")
+  place.hidden = !shares
+  if (!shares) return
+  const order = data.classes.map((_, c) => c)
+  if (order.length > MOST_AVERAGES) order.sort((a, b) => shares[b] - shares[a]).splice(MOST_AVERAGES)
+  const cards = fit(place.lastElementChild, order.length, () => make("div", "mean", make("div", "tile"), make("span", "chip"), make("span", "share")))
+  order.forEach((c, i) => {
+    const [tile, chip, share] = cards[i].children
+    tile.hidden = !data.atlas
+    if (data.atlas) placeTile(tile, averageTile(data, c), data.atlas)
+    paintChip(chip, data, data.classes[c])
+    say(share, percent(shares[c]))
+    describe(cards[i], () => `Average of ${data.classes[c]}: ${percent(shares[c])} of the vote`)
+  })
+}
+
+// Mean pictures lie in the atlas behind the query and all its neighbors.
+function averageTile(data, c) {
+  return data.atlas ? 1 + data.live.ids.length + c : null
 }
 
 function highestWeight(data) {

@@ -11,7 +11,7 @@ function drawCurve(view) {
   const end = data.curve.rates.at(-1)
   drawLines(panel.querySelector("svg"), lines, end)
   drawMarks(panel.querySelector(".marks"), lines, data.curve, end)
-  set(panel.querySelector(".plot"), "aria-label", describeCurve(lines, data))
+  describe(panel.querySelector(".plot"), () => describeCurve(lines, data))
   say(panel.querySelector("h2"), `Probability of ${data.curve.subject} as noise grows`)
   say(panel.querySelector(".count"), counted(data.curve.rates.length, "noise rate"))
   sentence(panel.querySelector(".leaves"), ...leavesSentence(lines, data.curve.subject))

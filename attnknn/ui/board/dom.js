@@ -31,6 +31,27 @@ function set(element, name, value) {
   if (element.getAttribute(name) !== text) element.setAttribute(name, text)
 }
 
+// What the pointer is told where it rests; thousands of these would take longer to write than a frame has.
+function hint(element, words) {
+  element.words = words
+}
+
+function tellHints(event) {
+  for (let part = event.target; part && part !== event.currentTarget; part = part.parentElement) if (part.words) set(part, "title", part.words())
+}
+
+// What is said to those who cannot see: once things stand still, not in every frame of a drag.
+const unsaid = new Map()
+
+function describe(element, words) {
+  unsaid.set(element, words)
+}
+
+function sayUnsaid() {
+  for (const [element, words] of unsaid) set(element, "aria-label", words())
+  unsaid.clear()
+}
+
 // A sentence of plain and **strong** parts: sentence(p, "never ", ["44 %"], " · ").
 function sentence(element, ...parts) {
   element.replaceChildren(...parts.map((part) => (Array.isArray(part) ? make("b", "", ...part) : part)))

@@ -49,22 +49,26 @@ function drawHeatRow(row, head, h, neighbors, peak) {
     set(cell, "data-j", j)
     set(cell, "class", `cell level-${Math.round((LEVELS * weight) / peak)}`)
     say(cell, String(Math.round(100 * weight)))
-    set(cell, "title", `${head.name} gives neighbor ${neighbor.rank} (${neighbor.observed_label}) ${percent(weight)}`)
+    hint(cell, () => `${head.name} gives neighbor ${neighbor.rank} (${neighbor.observed_label}) ${percent(weight)}`)
   })
 }
 
 function drawHeadFacts(cells, head, k) {
   cells[0].className = "name"
   cells[1].className = "effective"
-  say(cells[0], head.name)
-  set(cells[0], "title", head.why)
+  const [button] = fit(cells[0], 1, () => make("button", "mute"))
+  say(button, head.name)
+  set(button, "data-mute", head.name)
+  set(button, "aria-pressed", head.isMuted)
+  set(button, "title", `${head.isMuted ? "muted; click to hear it again" : "click to mute"}: ${head.why}`)
+  cells[0].parentElement.classList.toggle("muted", head.isMuted)
   say(cells[1], head.effective.toFixed(1))
-  set(cells[1], "title", `${head.effective.toFixed(2)} effective neighbors of ${k}`)
+  hint(cells[1], () => `${head.effective.toFixed(2)} effective neighbors of ${k}`)
   const sink = cells[k + 2]
   sink.className = "sink"
   sink.removeAttribute("data-j")
   say(sink, String(Math.round(100 * head.sink)))
-  set(sink, "title", `none of these: ${percent(head.sink)} of ${head.name}`)
+  hint(sink, () => `none of these: ${percent(head.sink)} of ${head.name}`)
 }
 
 // Numbers in the cells and all ranks above them, where there is room.

@@ -6,7 +6,7 @@ function drawQuery(view) {
   const portrait = root.querySelector(".portrait")
   portrait.hidden = data.kind !== "image" || !data.atlas
   if (!portrait.hidden) placeTile(portrait, query.tile, data.atlas)
-  set(portrait, "aria-label", `The query ${query.id}, true label ${query.label ?? "unknown"}`)
+  describe(portrait, () => `The query ${query.id}, true label ${query.label ?? "unknown"}`)
   const facts = root.querySelector(".facts")
   facts.hidden = !query.values
   drawValues(facts, query.values ?? [])
@@ -44,7 +44,7 @@ function drawAnswers(list, data) {
     set(dot, "data-vote", vote.name)
     say(name, vote.title)
     set(name, "title", vote.title)
-    say(number, percent(chance(data, vote, vote.predicted)))
+    say(number, percent(vote.sure))
     paintChip(chip, data, vote.predicted)
     paintMark(mark, vote.is_correct)
   })

@@ -1,6 +1,7 @@
 // The votes: stacked bars made of neighbors, grouped by the class their labels vote for.
 
 const RACING = 3
+const [NOBODY_IN_IT, SINK, AVERAGE] = [-1, -2, -3] // segments that are no neighbor's
 
 function makeRace() {
   return make(
@@ -35,7 +36,7 @@ function drawRace(race, vote, data, width) {
   drawSegments(track.firstChild, vote, shares, data, width)
   drawGroups(groups, vote, shares, data, width)
   set(track, "role", "img")
-  set(track, "aria-label", describeVote(vote, shares, data))
+  describe(track, () => describeVote(vote, shares, data))
   drawCaption(caption, vote, data)
 }
 
@@ -49,6 +50,7 @@ function classShares(vote, data) {
     group.members.push(j)
     group.share += vote.weights[j]
   })
+  vote.averages?.forEach((share, c) => (groups[c].share += share))
   if (!vote.weights) groups.forEach((group) => (group.share = vote.probabilities[group.c]))
   for (const group of groups) group.members.sort((a, b) => vote.weights[b] - vote.weights[a] || a - b)
   return groups
@@ -57,10 +59,12 @@ function classShares(vote, data) {
 }
 
 function drawSegments(bar, vote, shares, data, width) {
-  const pieces = shares.flatMap(({ c, share, members }) =>
-    members.length ? members.map((j) => ({ c, j, share: vote.weights[j] })) : [{ c, j: -1, share }],
-  )
-  if (vote.sink > 0) pieces.push({ c: -1, j: -2, share: vote.sink })
+  const pieces = shares.flatMap(({ c, share, members }) => {
+    if (!vote.weights) return [{ c, j: NOBODY_IN_IT, share }]
+    const average = vote.averages ? [{ c, j: AVERAGE, share: vote.averages[c] }] : []
+    return [...members.map((j) => ({ c, j, share: vote.weights[j] })), ...average]
+  })
+  if (vote.sink > 0) pieces.push({ c: -1, j: SINK, share: vote.sink })
   const segments = fit(bar, pieces.length, () => make("span", "", make("i")))
   let start = 0
   pieces.forEach((piece, i) => {
@@ -72,27 +76,34 @@ function drawSegments(bar, vote, shares, data, width) {
 function drawSegment(segment, { c, j, share }, start, data, width) {
   const neighbor = data.neighbors[j]
   const pixels = share * width
-  set(segment, "class", j === -2 ? "segment sink" : "segment")
+  set(segment, "class", j === SINK ? "segment sink" : j === AVERAGE ? "segment average" : "segment")
   segment.middle = start + share / 2
   segment.style.left = `${100 * start}%`
   segment.style.width = `${100 * share}%`
   if (j >= 0) set(segment, "data-j", j)
   else segment.removeAttribute("data-j")
   set(segment, "data-class", c)
-  set(segment, "title", neighbor ? `neighbor ${neighbor.rank}, label ${neighbor.observed_label}: ${percent(share)}` : j === -2 ? `none of these: ${percent(share)}` : `${data.classes[c]}: ${percent(share)}`)
-  drawFace(segment.firstChild, neighbor, pixels, data)
+  hint(segment, () => describeSegment(data, neighbor, c, j, share))
+  const tile = j === AVERAGE ? averageTile(data, c) : neighbor?.tile
+  drawFace(segment.firstChild, tile, neighbor ? String(neighbor.rank) : "∅", j >= 0 || j === AVERAGE, pixels, data)
+}
+
+function describeSegment(data, neighbor, c, j, share) {
+  if (neighbor) return `neighbor ${neighbor.rank}, label ${neighbor.observed_label}: ${percent(share)}`
+  const whose = { [SINK]: "none of these", [AVERAGE]: `average of ${data.classes[c]}` }
+  return `${whose[j] ?? data.classes[c]}: ${percent(share)}`
 }
 
 // A thumbnail, or the rank where there is none, in segments wide enough for it.
-function drawFace(face, neighbor, pixels, data) {
+function drawFace(face, tile, word, hasFace, pixels, data) {
   const size = Math.min(24, Math.floor(pixels) - 3)
-  const isImage = Boolean(neighbor && data.atlas && neighbor.tile != null)
-  face.hidden = !neighbor || size < 14
+  const isImage = Boolean(data.atlas && tile != null)
+  face.hidden = !hasFace || size < 14
   if (face.hidden) return
   face.className = isImage ? "face tile" : "face"
   face.style.width = face.style.height = isImage ? `${size}px` : ""
-  say(face, isImage ? "" : String(neighbor.rank))
-  if (isImage) placeTile(face, neighbor.tile, data.atlas)
+  say(face, isImage ? "" : word)
+  if (isImage) placeTile(face, tile, data.atlas)
 }
 
 function drawGroups(strip, vote, shares, data, width) {
@@ -100,7 +111,7 @@ function drawGroups(strip, vote, shares, data, width) {
   shares.forEach(({ c, share, members }, i) => {
     groups[i].style.width = `${100 * share}%`
     set(groups[i], "data-class", c)
-    set(groups[i], "title", `${data.classes[c]}: ${counted(members.length, "neighbor")}, ${percent(share)}`)
+    hint(groups[i], () => `${data.classes[c]}: ${counted(members.length, "neighbor")}, ${percent(share)}`)
     say(groups[i], fitting([`${data.classes[c]} · ${percent(share)}`, data.classes[c]], share * width))
     groups[i].classList.remove("sink")
   })
@@ -108,7 +119,7 @@ function drawGroups(strip, vote, shares, data, width) {
   none.classList.add("sink")
   none.removeAttribute("data-class")
   none.style.width = `${100 * vote.sink}%`
-  set(none, "title", `none of these: ${percent(vote.sink)}, spread over all classes`)
+  hint(none, () => `none of these: ${percent(vote.sink)}, spread over all classes`)
   say(none, fitting([percent(vote.sink)], vote.sink * width))
 }
 
@@ -122,7 +133,7 @@ function drawCaption(caption, vote, data) {
   const margin = Math.round(100 * (chance(data, vote, vote.predicted) - second.probability))
   const effective = vote.effective == null ? "" : ` · ${vote.effective.toFixed(1)} effective neighbors`
   say(caption, `${counted(margin, "point")} ahead of “${second.label}”${effective}`)
-  set(caption, "title", caption.textContent)
+  hint(caption, () => caption.textContent)
 }
 
 function runnerUp(vote, data) {
@@ -154,8 +165,8 @@ function drawMini(mini, vote, data) {
   const order = data.classes.map((_, c) => c).sort((a, b) => vote.probabilities[b] - vote.probabilities[a] || a - b)
   const parts = fit(mini, order.length, () => make("i"))
   set(mini, "role", "img")
-  set(mini, "aria-label", describeProbabilities(vote, data))
-  set(mini, "title", describeProbabilities(vote, data))
+  describe(mini, () => describeProbabilities(vote, data))
+  hint(mini, () => describeProbabilities(vote, data))
   order.forEach((c, i) => {
     parts[i].style.width = `${100 * vote.probabilities[c]}%`
     set(parts[i], "data-class", c)

@@ -1,11 +1,11 @@
 // Colors and the atlas, as style rules: written when the data or the theme brings others.
 
 const HEX = /^#[0-9a-f]{6}$/i
-const PNG = /^data:image\/png;base64,[A-Za-z0-9+/=]+$/
+const PICTURE = /^data:image\/(png|webp);base64,[A-Za-z0-9+/=]+$/
 const LEVELS = 32
 
 function writeSheet(view) {
-  const { root, data } = view
+  const { root, given: data } = view
   const style = getComputedStyle(root)
   set(root, "data-theme", luminance(readColor(style.getPropertyValue("--panel"))) < 0.4 ? "dark" : "light")
   const panel = readColor(style.getPropertyValue("--panel"))
@@ -48,7 +48,7 @@ function rampRules(panel, full) {
 }
 
 function tileRule(atlas) {
-  if (!atlas || !PNG.test(atlas.url)) return ""
+  if (!atlas || !PICTURE.test(atlas.url)) return ""
   return `.tile { background-image: url("${atlas.url}"); background-size: ${100 * atlas.columns}% ${100 * atlas.rows}% }`
 }
 

@@ -187,7 +187,7 @@ export function castVotes(live, state) {
     weights: heads.map((head) => head.weights[j]), scores: heads.map((head) => head.scores[j]), share: votes[shown].weights[j],
     terms: Object.fromEntries(terms.map(([name, rows]) => [name, rows[j]])),
   })) // prettier-ignore
-  return { neighbors, heads: heads.map(({ name, sink, probabilities }) => ({ name, sink, probabilities })), averages: votes[shown].averages, votes }
+  return { neighbors, heads: heads.map(({ name, sink, probabilities, scores }) => ({ name, sink, probabilities, averages: shown === "attention" ? null : scores.slice(around.places.length) })), averages: votes[shown].averages, votes }
 }
 
 /** p(followed class) by vote at every stop, and the first rate at which a vote answers another: None is null */
