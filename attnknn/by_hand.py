@@ -24,8 +24,8 @@ class ByHand:
 
     Attributes:
         flips: Class by id of entry: labels of the bank that are changed after the noise; all that reads labels follows.
-        dropped: Ids of entries that the search is not to find; the next nearest move up.
-        muted: Names of heads that are not heard; those that are left count equally.
+        dropped: Ids of entries that the search is not to find, if it would; the next nearest move up.
+        muted: Names of heads that are not heard, if they are there; those that are left count equally.
     """
 
     flips: Mapping[str, int] = field(default_factory=dict)
@@ -78,11 +78,13 @@ def decide_by_hand(
         temperature: Divides the scores of the distance and attention votes.
 
     Raises:
-        ValueError: If an id or a class does not exist, or no head is left.
+        ValueError: If a label is flipped of no entry or to no class, or no head or no neighbor is left.
     """
     noise = noise or LabelNoise()
     seen = by_hand.change_bank(classifier.observe(noise))
     asked, fitted = by_hand.change_query(query, seen), by_hand.change_votes(classifier.fitted)
+    if not asked.pool.k:
+        raise ValueError("one neighbor at least must be left, however: all of the pool are dropped")
     k = min(k, asked.pool.k)
     ballot = cast_votes(asked, k, seen, fitted, temperature)
     return Prediction(asked, seen, ballot, fitted.attention, classifier.class_names, k, noise, temperature)

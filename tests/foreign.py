@@ -178,7 +178,7 @@ def write_checkpoint(root, card, tensors, arrays):
 
 def read_checkpoint(folder):
     """Card, tensors and arrays."""
-    arrays = {path.stem: np.load(path) for path in (folder / "bundle").iterdir()}
+    arrays = {path.stem: np.load(path) for path in folder.glob("bundle/*.npy")}
     return json.loads((folder / "card.json").read_text("utf-8")), load_file(folder / "weights.safetensors"), arrays
 
 

@@ -97,6 +97,8 @@ def present(
             "highest_rate": state.HIGHEST_RATE,
             "kinds": list(NOISE_KINDS),
             "largest_seed": state.LARGEST_SEED,
+            "most_flips": state.MOST_FLIPS,
+            "most_dropped": min(state.LARGEST_K, classifier.queries.pool.k) - 1,
         },
         setting={
             "k": setting.k,

@@ -19,7 +19,7 @@ LARGEST_K = 64
 HIGHEST_RATE = 0.9
 LARGEST_SEED = 9999
 LONGEST = 40  # characters of a value that are repeated in a sentence
-MOST_BY_HAND = 64  # labels flipped, or neighbors left out
+MOST_FLIPS = 64
 
 
 @dataclass(frozen=True)
@@ -67,6 +67,11 @@ class Limits:
     is_entry: Callable[[str], bool]
     is_shown: Callable[[str], bool]
 
+    @property
+    def most_dropped(self) -> int:
+        """How many neighbors may be left out, so that one is left."""
+        return self.largest_k - 1
+
 
 @dataclass(frozen=True)
 class Parameter:
@@ -98,13 +103,21 @@ def parameters(limits: Limits) -> tuple[Parameter, ...]:
         Parameter("seed", f"a whole number between 0 and {LARGEST_SEED}", _whole(0, LARGEST_SEED), 0),
         Parameter(
             "flips",
-            f"ids of entries, each with a class from 0 to {last}, as in id:{last},id:0; at most {MOST_BY_HAND}",
+            f"ids of entries, each with a class from 0 to {last}, as in id:{last},id:0; at most {MOST_FLIPS}",
             _flips(limits),
             {},
             lambda flips: ",".join(f"{entry}:{label}" for entry, label in flips.items()),
         ),
-        Parameter("dropped", "ids of entries, divided by commas", _list_of(limits.is_entry), (), ",".join),
-        Parameter("muted", f"some of {', '.join(heads)}, not all", _muted(heads), (), ",".join),
+        Parameter(
+            "dropped",
+            f"ids of entries with commas between them, at most {limits.most_dropped}",
+            _list_of(limits.is_entry, limits.most_dropped),
+            (),
+            ",".join,
+        ),
+        Parameter(
+            "muted", f"some of {', '.join(heads)}, not all", _list_of(heads.__contains__, len(heads) - 1), (), ",".join
+        ),
         Parameter("averages", "1, for class averages at the table", _one_of(("1",)), "", str),
         Parameter("neighbor", "the id of an entry that is shown", _item(limits.is_shown), ""),
     )
@@ -197,10 +210,10 @@ def _item(is_known: Callable[[str], bool]) -> Callable[[str], str]:
     return read_item
 
 
-def _list_of(is_known: Callable[[str], bool]) -> Callable[[str], tuple[str, ...]]:
+def _list_of(is_known: Callable[[str], bool], most: int) -> Callable[[str], tuple[str, ...]]:
     def read_list(text: str) -> tuple[str, ...]:
-        items = tuple(dict.fromkeys(text.split(",", MOST_BY_HAND)))
-        if not all(map(is_known, items)):
+        items = tuple(dict.fromkeys(text.split(",", most)))
+        if len(items) > most or not all(map(is_known, items)):
             raise ValueError(text)
         return items
 
@@ -210,7 +223,10 @@ def _list_of(is_known: Callable[[str], bool]) -> Callable[[str], tuple[str, ...]
 def _flips(limits: Limits) -> Callable[[str], dict[str, int]]:
     def read_flips(text: str) -> dict[str, int]:
         flips = {}
-        for part in text.split(",", MOST_BY_HAND):
+        parts = text.split(",", MOST_FLIPS)
+        if len(parts) > MOST_FLIPS:
+            raise ValueError(text)
+        for part in parts:
             entry, _, label = part.rpartition(":")
             if not (limits.is_entry(entry) and re.fullmatch(r"\d{1,4}", label) and int(label) < limits.n_classes):
                 raise ValueError(text)
@@ -218,13 +234,3 @@ def _flips(limits: Limits) -> Callable[[str], dict[str, int]]:
         return flips
 
     return read_flips
-
-
-def _muted(heads: tuple[str, ...]) -> Callable[[str], tuple[str, ...]]:
-    def read_muted(text: str) -> tuple[str, ...]:
-        muted = _list_of(lambda name: name in heads)(text)
-        if len(muted) == len(heads):
-            raise ValueError(text)
-        return muted
-
-    return read_muted

@@ -6,15 +6,21 @@ import math
 import re
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from typing import Any
+from urllib.parse import parse_qs, quote, urlsplit
 
 from playwright.sync_api import Locator, Page, expect
 
 import attnknn
+from attnknn import LabelNoise
+from attnknn.by_hand import ByHand, decide_by_hand
 from attnknn.prediction import Prediction
 from attnknn.ui.present import SHOWN_FIRST
 from attnknn.votes import TITLES
 
 load = lru_cache(attnknn.load)
+VIEW = "?query=digits%2Ftest%2F25&k=12&noise=0.4&seed=3&temperature=1.4"
+SETTING: dict[str, Any] = {"k": 12, "noise": LabelNoise("symmetric", 0.4, seed=3), "temperature": 1.4}
 
 
 def visit(page: Page, link: str = "/") -> None:
@@ -102,3 +108,24 @@ def words(page: Page) -> str:
         "board => [board.textContent, ...[...board.querySelectorAll('[aria-label], [aria-selected]')].map("
         "part => [part.ariaLabel, part.ariaSelected].join())].join('\\n')"
     )
+
+
+def decide(by_hand: ByHand | None = None) -> Prediction:
+    """What the library says of the view, after somebody changed something by hand."""
+    digits = load("digits")
+    return decide_by_hand(digits, digits.ask(["digits/test/25"]), by_hand or ByHand(), **SETTING)
+
+
+def ids_of(prediction: Prediction) -> list[str]:
+    return [one["id"] for one in prediction.to_dict()["neighbors"]]
+
+
+def said_by(url: str) -> dict[str, str]:
+    return {name: values[-1] for name, values in parse_qs(urlsplit(url).query).items()}
+
+
+def expect_link(page: Page, **said: str) -> None:
+    """The address of the page says this and nothing else."""
+    for name, value in said.items():
+        expect(page).to_have_url(re.compile(rf"[?&]{name}={re.escape(quote(value, safe=''))}(&|$)"))
+    assert said_by(page.url) == said

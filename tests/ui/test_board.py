@@ -12,54 +12,55 @@ LINK = {"k": "7", "query": "train/3"}
 
 
 def page(data):
+    from attnknn.ui.board import draw_board
+
+    draw_board(data, key="board", on_said=lambda: None)
+
+
+def hear(n):
     import json
 
     import streamlit as st
 
-    from attnknn.ui.board import draw_board, said_by
+    from attnknn.ui.board import said_by
 
-    draw_board(data, key="board", on_said=lambda: None)
-    st.text(json.dumps(said_by("board")))
+    st.text(json.dumps([said_by(f"board {i}") for i in range(n)]))
 
 
-def run(data, state=None):
-    app = AppTest.from_function(page, kwargs={"data": data}, default_timeout=20)
-    if state is not None:
-        app.session_state["board"] = state
+def run(script, states=(), **arguments):
+    app = AppTest.from_function(script, kwargs=arguments, default_timeout=60)
+    for i, state in enumerate(states):
+        app.session_state[f"board {i}"] = state
     app.run()
     assert not app.exception
     return app
 
 
-def said(state):
-    return tuple(json.loads(run(make_board(k=2), state).text[0].value))
+def said(*states):
+    """What is heard of boards that left this; of one more, that left nothing, nothing."""
+    *heard, last = json.loads(run(hear, states, n=len(states) + 1).text[0].value)
+    assert last == [0, {}]
+    return [tuple(one) for one in heard]
 
 
 @pytest.mark.parametrize("kind", ["image", "table"])
 def test_what_is_sent_is_the_data_as_json(kind):
     data = make_board(kind=kind)
-    (component,) = run(data).get("bidi_component")
+    (component,) = run(page, data=data).get("bidi_component")
     assert json.loads(component.proto.bytes) == json.loads(json.dumps(data))
 
 
-def test_a_board_that_said_nothing_has_said_nothing():
-    assert said(None) == (0, {})
-    assert said({}) == (0, {})
-
-
 def test_what_it_said_comes_back():
-    assert said({"said": {"number": 3, "link": LINK}}) == (3, LINK)
+    assert said({"said": {"number": 3, "link": LINK}}) == [(3, LINK)]
 
 
-@pytest.mark.parametrize(
-    "words", [None, "k=7", 7, ["k"], {}, {"number": "3", "link": ["k"]}, {"number": 0.5, "link": "k"}]
-)
-def test_words_that_are_none_are_not_heard(words):
-    assert said({"said": words}) == (0, {})
+def test_words_that_are_none_are_not_heard():
+    words = [None, "k=7", 7, ["k"], {}, {"number": "3", "link": ["k"]}, {"number": 0.5, "link": "k"}]
+    assert said({}, *[{"said": one} for one in words]) == [(0, {})] * (1 + len(words))
 
 
 def test_only_texts_are_taken_from_a_link():
-    assert said({"said": {"number": 1, "link": {**LINK, "seed": 5, "muted": None, "flips": {}}}}) == (1, LINK)
+    assert said({"said": {"number": 1, "link": {**LINK, "seed": 5, "muted": None, "flips": {}}}}) == [(1, LINK)]
 
 
 def test_scripts_never_turn_data_into_markup():

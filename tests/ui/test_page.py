@@ -17,7 +17,7 @@ import attnknn
 from attnknn import LabelNoise
 from attnknn.by_hand import ByHand, decide_by_hand
 from attnknn.cli import app as terminal
-from attnknn.ui import neighbors, shell, state
+from attnknn.ui import neighbors, shell, state, store
 from tests.ui.apps import PAGES, REPOSITORY, board, checked, errors, new_app, notices, open_app
 
 CHECKPOINTS = ("digits", "iris", "breast_cancer")
@@ -247,7 +247,7 @@ def test_an_unknown_checkpoint_names_those_that_exist():
     (sentence,) = notices(app)
     assert 'There is no checkpoint "digit"' in sentence
     assert 'Did you mean "digits"?' in sentence
-    assert "Choose from: digits, breast_cancer, iris." in sentence
+    assert f"Choose from: {', '.join(store.names())}." in sentence
     assert sentence.endswith("Showing digits.")
     assert_shows(app, k=5)
 

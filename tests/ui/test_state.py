@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from attnknn.config import NOISE_KINDS, LabelNoise
 from attnknn.ui import state
 from attnknn.ui.display import literal
-from attnknn.ui.state import MOST_BY_HAND, TEMPERATURES, Limits, Setting
+from attnknn.ui.state import MOST_FLIPS, TEMPERATURES, Limits, Setting
 from tests.ui.apps import plain
 
 HEADS = ("nearest", "trusted", "typical")
@@ -40,8 +40,8 @@ some_settings = st.builds(
         st.integers(0, 90).map(lambda stop: stop / 100),
         st.integers(0, state.LARGEST_SEED),
     ),
-    flips=st.dictionaries(st.sampled_from(ENTRIES), st.integers(0, 9), max_size=MOST_BY_HAND),
-    dropped=st.lists(st.sampled_from(ENTRIES), unique=True, max_size=MOST_BY_HAND).map(tuple),
+    flips=st.dictionaries(st.sampled_from(ENTRIES), st.integers(0, 9), max_size=MOST_FLIPS),
+    dropped=st.lists(st.sampled_from(ENTRIES), unique=True, max_size=LIMITS.most_dropped).map(tuple),
     muted=st.lists(st.sampled_from(HEADS), unique=True, max_size=len(HEADS) - 1).map(tuple),
     averages=st.booleans(),
     neighbor=st.none() | st.sampled_from(ENTRIES[:64]),
@@ -137,10 +137,10 @@ def test_complaints_come_in_the_order_of_the_controls_and_what_fits_is_set_all_t
 
 @pytest.mark.parametrize("name", ["flips", "dropped"])
 def test_only_so_much_can_be_changed_by_hand(name):
-    write = {"flips": flips_of, "dropped": list_of}[name]
-    setting, complaints = read_one(name, write(MOST_BY_HAND))
-    assert (len(getattr(setting, name)), complaints) == (MOST_BY_HAND, [])
-    for n in (MOST_BY_HAND + 2, len(ENTRIES)):
+    write, most = {"flips": (flips_of, MOST_FLIPS), "dropped": (list_of, LIMITS.most_dropped)}[name]
+    setting, complaints = read_one(name, write(most))
+    assert (len(getattr(setting, name)), complaints) == (most, [])
+    for n in (most + 1, most + 2, len(ENTRIES)):
         setting, complaints = read_one(name, write(n))
         assert (setting, len(complaints)) == (PLAIN, 1)
 

@@ -62,7 +62,8 @@ class BoardData(TypedDict):
         votes: `name` and `title`: uniform, distance, attention, then the others; the first three race.
         values: For tables, the features to show on each neighbor's card; three or four fit.
         atlas: The query and then its neighbors, nearest first; None for tables.
-        controls: What can be set: `largest_k`, `temperatures`, `highest_rate`, `kinds`, `largest_seed`.
+        controls: What can be set: `largest_k`, `temperatures`, `highest_rate`, `kinds`, `largest_seed`, `most_flips`,
+            `most_dropped`.
         setting: What is set: the fields of `attnknn.ui.state.Setting`, with `rate`, `kind` and `seed` of the noise.
         heard: Number of the last thing that the board said and that this answers.
         live: `attnknn.ui.live.lay_out(...)`.

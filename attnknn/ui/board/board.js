@@ -51,6 +51,7 @@ function listen(view) {
     tellHints(event)
     const target = event.target.closest("[data-j]")
     if (target) mark(view, Number(target.dataset.j))
+    else if (event.target.closest(".why")) rest(view) // others were crossed on the way
   }
   root.onpointerleave = () => rest(view)
   root.onclick = (event) => {
@@ -79,8 +80,8 @@ function adopt(view, given) {
   const isSameQuery = view.given?.query.id === given.query.id
   const mayAdopt = !view.given || (view.given = { ...view.given, heard: given.heard }, !isAhead(view))
   if (!isSameQuery) view.hot = 0
-  if (!isSameQuery && view.asked !== given.query.id) view.trail = view.trail.slice(0, Math.max(view.trail.indexOf(given.query.id), 0))
-  if (!isSameQuery || mayAdopt) view.asked = null
+  if (!isSameQuery && mayAdopt && view.asked !== given.query.id) view.trail = view.trail.slice(0, Math.max(view.trail.indexOf(given.query.id), 0))
+  if (mayAdopt) view.asked = null
   if (mayAdopt) view.setting = given.setting
   view.given = given
   view.live = readPayload(given.live)
@@ -103,7 +104,7 @@ function draw(view) {
   view.data = compose(view)
   const { data, root } = view
   const chosen = indexOf(view, view.setting.neighbor)
-  view.hot = chosen >= 0 ? chosen : clamp(view.hot, 0, data.neighbors.length - 1)
+  view.hot = view.setting.neighbor == null ? clamp(view.hot, 0, data.neighbors.length - 1) : Math.max(chosen, 0)
   drawControls(view)
   set(root, "data-kind", data.kind)
   set(root, "data-names", data.classes.some((name) => name.length > 3) ? "long" : "short")
@@ -178,11 +179,11 @@ function steer(view, event) {
   const j = Number(event.target.dataset.j)
   const across = getComputedStyle(view.cards).gridTemplateColumns.split(" ").length
   const steps = { ArrowLeft: j - 1, ArrowRight: j + 1, ArrowUp: j - across, ArrowDown: j + across, Home: 0, End: last }
-  const acts = { f: flip, x: leaveOut, Delete: leaveOut, q: (_, place) => askAbout(view, view.data.neighbors[place].id) }
+  const acts = { f: flip, x: leaveOut, delete: leaveOut, q: (_, place) => askAbout(view, view.data.neighbors[place].id) }
   if (event.ctrlKey || event.metaKey || event.altKey) return
   if (event.key === "Enter" || event.key === " ") select(view, j)
   else if (event.key === "Escape" && indexOf(view, view.setting.neighbor) >= 0) select(view, indexOf(view, view.setting.neighbor))
-  else if (event.key in acts) acts[event.key](view, j)
+  else if (event.key.toLowerCase() in acts) acts[event.key.toLowerCase()](view, j)
   else if (event.key in steps) focusCard(view, clamp(steps[event.key], 0, last))
   else return
   event.preventDefault()

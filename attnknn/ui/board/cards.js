@@ -74,7 +74,7 @@ function drawAverages(view) {
   if (!shares) return
   const order = data.classes.map((_, c) => c)
   if (order.length > MOST_AVERAGES) order.sort((a, b) => shares[b] - shares[a]).splice(MOST_AVERAGES)
-  const cards = fit(place.lastElementChild, order.length, () => make("div", "mean", make("div", "tile"), make("span", "chip"), make("span", "share")))
+  const cards = fit(place.lastElementChild, order.length, () => setRole(make("div", "mean", make("div", "tile"), make("span", "chip"), make("span", "share")), "img"))
   order.forEach((c, i) => {
     const [tile, chip, share] = cards[i].children
     tile.hidden = !data.atlas

@@ -48,7 +48,7 @@ function drawControls(view) {
 // A slider, its value in words, and how far it is filled.
 function hold(input, value, words, last) {
   if (Number(input.value) !== value) input.value = value
-  say(input.parentElement.querySelector("output"), words)
+  say(input.parentElement.querySelector(".value"), words)
   set(input, "aria-valuetext", words)
   const first = Number(input.min)
   input.style.setProperty("--filled", `${(100 * (value - first)) / Math.max(last - first, 1)}%`)
@@ -81,12 +81,15 @@ function drawTrail(view) {
 // ---- What is set by other means than a control
 
 function change(view, changes) {
+  const { flips = {}, dropped = [] } = changes
+  const { most_flips, most_dropped } = view.given.controls
+  if (Object.keys(flips).length > most_flips || dropped.length > most_dropped) return
   view.setting = { ...view.setting, ...changes }
   redrawSoon(view)
   tell(view)
 }
 
-// To the class that would hurt the answer most; if it was flipped by hand, back.
+// Away from the answer to its runner-up, or else to the answer; if it was flipped by hand, back.
 function flip(view, j) {
   const { id, observed_label: label } = view.data.neighbors[j]
   if (id in view.setting.flips) return flipTo(view, j, null)
@@ -95,9 +98,13 @@ function flip(view, j) {
   flipTo(view, j, view.data.classes.indexOf(rival))
 }
 
+// A label that it has anyway is none that was flipped.
 function flipTo(view, j, c) {
-  const { [view.data.neighbors[j].id]: _, ...flips } = view.setting.flips
-  change(view, { flips: c === null ? flips : { ...flips, [view.data.neighbors[j].id]: c } })
+  const { live, setting } = view
+  const { id, place } = view.data.neighbors[j]
+  const { [id]: _, ...flips } = setting.flips
+  const own = observe(live, live.kinds.indexOf(setting.kind), stopOf(live, setting.rate), flips)[place]
+  change(view, { flips: c === null || c === own ? flips : { ...flips, [id]: c } })
 }
 
 function leaveOut(view, j) {
@@ -112,6 +119,7 @@ function toggleHead(view, name) {
 }
 
 function askAbout(view, id, isBack = false) {
+  if (view.asked === id) return
   view.trail = isBack ? view.trail.slice(0, view.trail.indexOf(id)) : [...view.trail, view.given.query.id]
   view.asked = id
   view.setting = { ...view.setting, neighbor: null }
