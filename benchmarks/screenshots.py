@@ -1,10 +1,12 @@
-"""Photograph the pages for docs/images: python -m benchmarks.screenshots."""
+"""Photograph and film the pages for docs/images: python -m benchmarks.screenshots."""
 
 from __future__ import annotations
 
+import io
 from typing import Literal
 
-from playwright.sync_api import Browser
+from PIL import Image
+from playwright.sync_api import Browser, Page
 
 from benchmarks.browser import ROOT, chromium, free_port, server, wait_for_health
 
@@ -16,16 +18,48 @@ SHOTS: dict[str, tuple[str, int, Literal["light", "dark"]]] = {
     "neighbors-table": ("/?checkpoint=iris&noise=0.4&query=iris/test/20", 1440, "light"),
 }
 
+FILMS = {
+    "noise-saved": "/?query=digits/test/4",
+    "noise-sunk": "/?query=digits/test/482&k=9&seed=2",
+}
+"""Noise slides from 0 to 60 %: attention keeps its answer where the others lose theirs, and the other way round."""
+
+LAST, SIZE, FRAME, REST = 60, (900, 700), 150, 1500  # percent, pixels, milliseconds a frame, and of the last
+
+
+def settle(page: Page) -> None:
+    page.locator(".st-key-board .card").first.wait_for(timeout=60_000)
+    page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+
+
+def film(browser: Browser, address: str, name: str) -> None:
+    """Press the arrow key of the noise slider, and take a picture after each press."""
+    context = browser.new_context(viewport={"width": 1440, "height": 1120})
+    page = context.new_page()
+    page.goto(address + FILMS[name])
+    settle(page)
+    page.wait_for_timeout(1000)
+    board, slider = page.locator(".board"), page.locator(".controls [name=noise]")
+    frames = []
+    for _ in range(LAST + 1):
+        settle(page)
+        frames.append(Image.open(io.BytesIO(board.screenshot())).convert("RGB").resize(SIZE, Image.Resampling.LANCZOS))
+        slider.press("ArrowRight")
+    path = ROOT / "docs" / "images" / f"{name}.webp"
+    times = [FRAME] * LAST + [REST]
+    frames[0].save(path, save_all=True, append_images=frames[1:], duration=times, loop=0, quality=60, method=4)
+    context.close()
+
 
 def photograph(browser: Browser, address: str, name: str) -> None:
     view, width, scheme = SHOTS[name]
     context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
     page = context.new_page()
     page.goto(address + view)
-    page.locator(".st-key-board .card").first.wait_for(timeout=60_000)
+    settle(page)
     height = page.evaluate("document.querySelector('[data-testid=stMainBlockContainer]').offsetHeight")
     page.set_viewport_size({"width": width, "height": int(height)})
-    page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    settle(page)
     page.screenshot(path=ROOT / "docs" / "images" / f"{name}.png")
     context.close()
 
@@ -36,6 +70,8 @@ def main() -> None:
         wait_for_health(port)
         for name in SHOTS:
             photograph(browser, f"http://127.0.0.1:{port}", name)
+        for name in FILMS:
+            film(browser, f"http://127.0.0.1:{port}", name)
 
 
 if __name__ == "__main__":

@@ -145,6 +145,7 @@ def _limits(trained: AttnKNN, found: Queries) -> state.Limits:
         trained.fitted.attention.heads,
         lambda item: rows.get(item, ("",))[0] == "entry",
         shown.__contains__,
+        len(shown) - 1,
     )
 
 

@@ -98,7 +98,7 @@ def present(
             "kinds": list(NOISE_KINDS),
             "largest_seed": state.LARGEST_SEED,
             "most_flips": state.MOST_FLIPS,
-            "most_dropped": min(state.LARGEST_K, classifier.queries.pool.k) - 1,
+            "most_dropped": len(nearest) - 1,
         },
         setting={
             "k": setting.k,

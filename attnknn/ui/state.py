@@ -58,6 +58,7 @@ class Limits:
         heads: Names of the heads.
         is_entry: Whether an id names an entry of the bank.
         is_shown: Whether an id names one of the entries that are sent.
+        most_dropped: How many neighbors may be left out, so that one is left.
     """
 
     k: int
@@ -66,11 +67,7 @@ class Limits:
     heads: tuple[str, ...]
     is_entry: Callable[[str], bool]
     is_shown: Callable[[str], bool]
-
-    @property
-    def most_dropped(self) -> int:
-        """How many neighbors may be left out, so that one is left."""
-        return self.largest_k - 1
+    most_dropped: int
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from tests.ui.apps import plain
 
 HEADS = ("nearest", "trusted", "typical")
 ENTRIES = [f"digits/train/{row}" for row in range(200)]
-LIMITS = Limits(16, 64, 10, HEADS, set(ENTRIES).__contains__, set(ENTRIES[:64]).__contains__)
+LIMITS = Limits(16, 64, 10, HEADS, set(ENTRIES).__contains__, set(ENTRIES[:64]).__contains__, 63)
 PLAIN = Setting(16)
 NAMES = [one.name for one in state.parameters(LIMITS)]
 
@@ -146,7 +146,7 @@ def test_only_so_much_can_be_changed_by_hand(name):
 
 
 def test_the_only_head_cannot_be_muted():
-    limits = Limits(1, 1, 2, ("nearest",), LIMITS.is_entry, LIMITS.is_shown)
+    limits = Limits(1, 1, 2, ("nearest",), LIMITS.is_entry, LIMITS.is_shown, 0)
     assert read_one("muted", "nearest", limits)[0] == Setting(1)
 
 

@@ -108,7 +108,9 @@ function flipTo(view, j, c) {
 }
 
 function leaveOut(view, j) {
-  if (view.data.neighbors.length > 1) change(view, { dropped: [...view.setting.dropped, view.data.neighbors[j].id] })
+  const { dropped, neighbor } = view.setting
+  const { id } = view.data.neighbors[j]
+  if (view.data.neighbors.length > 1) change(view, { dropped: [...dropped, id], neighbor: neighbor === id ? null : neighbor })
 }
 
 // One head at least is heard.
