@@ -24,7 +24,7 @@ FILMS = {
 }
 """Noise slides from 0 to 60 %: attention keeps its answer where the others lose theirs, and the other way round."""
 
-LAST, SIZE, FRAME, REST = 60, (900, 700), 150, 1500  # percent, pixels, milliseconds a frame, and of the last
+LAST, WIDTH, FRAME, REST = 60, 900, 150, 1500  # percent, pixels, milliseconds a frame, and of the last
 
 
 def settle(page: Page) -> None:
@@ -34,7 +34,7 @@ def settle(page: Page) -> None:
 
 def film(browser: Browser, address: str, name: str) -> None:
     """Press the arrow key of the noise slider, and take a picture after each press."""
-    context = browser.new_context(viewport={"width": 1440, "height": 1120})
+    context = browser.new_context(viewport={"width": 1440, "height": 1500})
     page = context.new_page()
     page.goto(address + FILMS[name])
     settle(page)
@@ -43,7 +43,9 @@ def film(browser: Browser, address: str, name: str) -> None:
     frames = []
     for _ in range(LAST + 1):
         settle(page)
-        frames.append(Image.open(io.BytesIO(board.screenshot())).convert("RGB").resize(SIZE, Image.Resampling.LANCZOS))
+        picture = Image.open(io.BytesIO(board.screenshot())).convert("RGB")
+        height = round(WIDTH * picture.height / picture.width)
+        frames.append(picture.resize((WIDTH, height), Image.Resampling.LANCZOS))
         slider.press("ArrowRight")
     path = ROOT / "docs" / "images" / f"{name}.webp"
     times = [FRAME] * LAST + [REST]

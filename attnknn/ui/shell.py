@@ -24,7 +24,7 @@ _ICON = (  # drawn here, since the tab's icon by name is fetched from a host of 
 _STYLE = """<style>
 .stMainBlockContainer { padding: 3.6rem clamp(0.75rem, 2.5vw, 2.5rem) 2rem; max-width: 1560px; }
 .st-key-headline h1 { padding: 0; letter-spacing: -0.01em; }
-.st-key-knobs > div { flex: 1 1 150px; max-width: 300px; }
+.st-key-headline [data-testid="stCaptionContainer"] { opacity: 0.78; }
 .st-key-board { min-height: 800px; }
 /* Streamlit dims what waits for its script by a transition of opacity, and the browser lifts every element onto a layer
    of its own for it, and paints the page anew, though most runs are over before it shows. A number of our own fades
