@@ -1,5 +1,6 @@
 """Jobs of a test lie in a folder of its own, nobody works on them, and no page looks again by itself."""
 
+import shutil
 from dataclasses import replace
 
 import pytest
@@ -9,8 +10,10 @@ from attnknn.config import Cleaning, LabelNoise
 from attnknn.data import load_dataset
 from attnknn.jobs import JobSettings, JobStore
 from attnknn.training.run import fit
+from attnknn.ui import board
 from tests.conftest import QUICK
 from tests.ui.apps import REPOSITORY, checked
+from tests.ui.drawing import FLAGS, OPEN, THEME
 from tests.ui.training import press
 
 
@@ -59,3 +62,28 @@ def open_training(tmp_path):
 @pytest.fixture
 def pressed_start(open_training):
     return lambda **link: press(open_training(**link), "start")
+
+
+@pytest.fixture(scope="session")
+def browser_type_launch_args(browser_type_launch_args):
+    return {**browser_type_launch_args, "executable_path": shutil.which("chromium"), "args": FLAGS.split()}
+
+
+@pytest.fixture
+def drawn(page):
+    """Open an empty page; return a function that draws a board in it."""
+    problems = []
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    page.on("console", lambda message: problems.append(message.text) if message.type == "error" else None)
+    is_open = []
+
+    def draw(data, width=1280, theme="light"):
+        page.set_viewport_size({"width": width, "height": 900})
+        if not is_open:
+            page.evaluate(OPEN, [board.read_html(), board.read_css(), board.read_js(), THEME[theme]])
+            is_open.append(True)
+        page.evaluate("(data) => { draw(data) }", data)
+        return page
+
+    yield draw
+    assert not problems

@@ -13,7 +13,6 @@ import pytest
 from attnknn import LabelNoise
 from attnknn.ui import board
 from attnknn.votes import COMPARED
-from tests.ui.test_board_in_browser import browser_type_launch_args  # noqa: F401
 from tests.ui.test_live import OPEN, SCRIPTS, State, cast_in_python, draw_state, every_head, load, make_payload
 
 pytestmark = [pytest.mark.e2e, pytest.mark.skipif(not shutil.which("chromium"), reason="needs Chromium")]

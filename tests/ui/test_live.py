@@ -19,7 +19,6 @@ from attnknn.evaluation.response import RACING
 from attnknn.models.attention import HEADS, Attention, explain_scores, terms_of
 from attnknn.ui import board, live
 from attnknn.ui.state import TEMPERATURES
-from tests.ui.test_board_in_browser import browser_type_launch_args  # noqa: F401
 
 pytestmark = [pytest.mark.e2e, pytest.mark.skipif(not shutil.which("chromium"), reason="needs Chromium")]
 
