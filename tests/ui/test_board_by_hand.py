@@ -180,7 +180,8 @@ def test_keys_may_be_capitals_and_one_question_is_asked_once(drawn):
     page.locator('.cards [tabindex="0"]').focus()
     page.keyboard.press("ArrowRight")
     page.keyboard.press("Shift+F")
-    assert card(page, 1).locator(".label.hand").count() == 1
+    page.wait_for_timeout(TOLD_AFTER)
+    assert page.locator(".card .label.hand").count() == 1
     asked = ids_of(page)[1]
     for _ in range(3):
         page.keyboard.press("Shift+Q")
