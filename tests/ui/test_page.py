@@ -223,7 +223,7 @@ def test_random_goes_to_a_test_item(monkeypatch):
         ("flips", "digits/test/0:1", "ids of entries, each with a class from 0 to 9", "none"),
         ("flips", f"{SECOND}:10", "ids of entries, each with a class from 0 to 9", "none"),
         ("flips", SECOND, "ids of entries, each with a class from 0 to 9", "none"),
-        ("dropped", "digits/test/0", "ids of entries, divided by commas", "none"),
+        ("dropped", "digits/test/0", "ids of entries with commas between them, at most 63", "none"),
         ("muted", "loud", f"some of {', '.join(HEADS)}, not all", "none"),
         ("muted", ",".join(HEADS), f"some of {', '.join(HEADS)}, not all", "none"),
         ("averages", "yes", "1, for class averages at the table", "none"),

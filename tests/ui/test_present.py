@@ -89,7 +89,9 @@ def test_what_can_be_set_is_what_a_link_may_say(shown):
     assert controls["temperatures"] == list(state.TEMPERATURES)
     assert controls["kinds"] == list(NOISE_KINDS)
     assert 100 * controls["highest_rate"] == len(board["live"]["rates"]) - 1
-    limits = state.Limits(9, controls["largest_k"], len(board["classes"]), trained.fitted.attention.heads, bool, bool)
+    limits = state.Limits(
+        9, controls["largest_k"], len(board["classes"]), trained.fitted.attention.heads, bool, bool, 1
+    )
     highest = {"k": controls["largest_k"], "seed": controls["largest_seed"], "noise": controls["highest_rate"]}
     for name, value in highest.items():
         assert not state.read({name: str(value)}, limits)[1]

@@ -6,11 +6,12 @@ function drawHeat(view) {
   const peak = highestWeight(data)
   heat.style.setProperty("--k", k)
   set(heat, "data-size", k > 32 ? "many" : "few")
+  sizeHeat(view)
+  const hasRoom = heat.dataset.room === "numbers" // else words for those who cannot see are enough
   const rows = fit(view.heatRows, data.heads.length + 1, () => setRole(make("div", "row"), "row"))
   drawHeatHeader(rows[0], data.neighbors)
-  data.heads.forEach((head, h) => drawHeatRow(rows[h + 1], head, h, data.neighbors, peak))
+  data.heads.forEach((head, h) => drawHeatRow(rows[h + 1], head, h, data.neighbors, peak, hasRoom))
   say(view.root.querySelector(".peak"), percent(peak))
-  sizeHeat(view)
 }
 
 function setRole(element, role) {
@@ -39,7 +40,7 @@ function headerPart(i, n) {
   return i === 0 ? "name" : i === 1 ? "effective" : i === n - 1 ? "none" : "rank"
 }
 
-function drawHeatRow(row, head, h, neighbors, peak) {
+function drawHeatRow(row, head, h, neighbors, peak, hasRoom) {
   const k = neighbors.length
   const cells = fit(row, k + 3, (i) => setRole(make("span", "cell"), i ? "cell" : "rowheader"))
   drawHeadFacts(cells, head, k)
@@ -48,7 +49,7 @@ function drawHeatRow(row, head, h, neighbors, peak) {
     const weight = neighbor.weights[h]
     set(cell, "data-j", j)
     set(cell, "class", `cell level-${Math.round((LEVELS * weight) / peak)}`)
-    say(cell, String(Math.round(100 * weight)))
+    say(cell, hasRoom ? String(Math.round(100 * weight)) : "")
     hint(cell, () => `${head.name} gives neighbor ${neighbor.rank} (${neighbor.observed_label}) ${percent(weight)}`)
   })
 }

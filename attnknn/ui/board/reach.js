@@ -162,24 +162,25 @@ function reachAttention(desk, told, n, from) {
     const sinks = [0, Math.log(C)].map((H) => sigmoid(dot([...facts.slice(0, 3), H], live.fitted[desk.vote].sink[h])))
     return { low, high, others, sinks }
   })
-  const gains = new Float64Array(K)
+  const [stay, best, gains] = [new Float64Array(K), new Float64Array(K), new Float64Array(K)]
   const isReached = ({ low, high, others }, c, forced, t) => {
     const worth = (at, label) => (label === c ? (1 - t) * high[at] : label === w ? -(1 + t) * low[at] : -t * (t < 0 ? high : low)[at])
     const first = forced ? order[forced.rank] + 1 : from
     let total = 0
-    let n_gains = 0
     for (let label = 0, at = K * C; at < low.length; label++, at++) total += worth(at, label)
     for (let j = 0; j < K; j++) {
       const label = forced?.rank === j ? forced.to : labels[j]
-      const stays = worth(j * C + label, label)
-      total += stays
-      if (order[j] < first) continue
-      const third = C > 2 ? -t * others[j][t < 0 ? 1 : 0] : -Infinity
-      const best = Math.max((1 - t) * high[j * C + c], -(1 + t) * low[j * C + w], third)
-      if (best > stays) gains[n_gains++] = best - stays
+      best[j] = stay[j] = worth(j * C + label, label)
+      if (order[j] >= first) {
+        const third = C > 2 ? -t * others[j][t < 0 ? 1 : 0] : -Infinity
+        best[j] = Math.max(stay[j], (1 - t) * high[j * C + c], -(1 + t) * low[j * C + w], third)
+      }
+      gains[j] = best[j] - stay[j]
     }
-    const sorted = gains.subarray(0, n_gains).sort()
-    for (let i = Math.max(n_gains - n + (forced ? 1 : 0), 0); i < n_gains; i++) total += sorted[i]
+    const most = n - (forced ? 1 : 0)
+    const least = most > 0 ? gains.slice().sort()[Math.max(K - most, 0)] : Infinity
+    // What is flipped is added as it then is: as its gain, a small weight would be lost beside the large one that it replaces.
+    for (let j = 0; j < K; j++) total += gains[j] >= least ? best[j] : stay[j]
     return total >= 0
   }
   const reachOfHead = (head, c, forced) => {
