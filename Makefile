@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: help setup app test test-slow lint format bench
+.PHONY: help setup app test test-slow test-boards lint format bench
 
 help:  ## Say what there is.
 	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*##/ —/'
@@ -22,8 +22,11 @@ app: setup  ## Open the explorer on the shipped digits checkpoint.
 test: setup  ## Run the tests.
 	$(BIN)/python -m pytest
 
-test-slow: setup  ## Run the tests that kill workers, start database servers, and try hundreds of boards.
-	$(BIN)/python -m pytest -m slow tests/jobs tests/ui
+test-slow: setup  ## Run the tests that kill workers and start database servers.
+	$(BIN)/python -m pytest -m slow tests/jobs
+
+test-boards: setup  ## Compare hundreds of boards in a browser with Python.
+	$(BIN)/python -m pytest -m slow tests/ui
 
 lint: setup  ## Check style and types.
 	$(BIN)/ruff check .
