@@ -37,13 +37,14 @@ READ = """() => {
   const root = document.querySelector("div").shadowRoot
   const all = (selector, from = root) => [...from.querySelectorAll(selector)]
   const read = (selector, from) => all(selector, from).map((part) => part.textContent)
+  const number = (cell) => Number(cell.textContent || cell.ariaLabel)
   const width = (part) => parseFloat(part.style.width) / 100
   const widths = (parts, key) => Object.fromEntries(parts.map((part) => [part.dataset[key] ?? "", width(part)]))
   const vote = (part) => part.querySelector(".dot").dataset.vote
   return {
     labels: read(".card .label .chip"),
     distances: read(".card .distance"),
-    heads: all(".heat .row").slice(1).map((row) => read(".cell", row).map(Number)),
+    heads: all(".heat .row").slice(1).map((row) => all(".cell", row).map(number)),
     answers: all(".answer").map((row) => [vote(row), read(".number", row)[0], read(".chip", row)[0]]),
     races: all(".race").map((race) => ({
       vote: vote(race),

@@ -8,7 +8,7 @@ import pytest
 from attnknn import LabelNoise
 from attnknn.ui.state import Setting
 from tests.ui.boards import make_board, make_world
-from tests.ui.drawing import KNOBS, NOISE, SETTLED, TOLD_AFTER, assert_drawn, assert_told, percent_of, told
+from tests.ui.drawing import KNOBS, NOISE, TOLD_AFTER, assert_drawn, assert_told, percent_of, told
 
 pytestmark = [pytest.mark.e2e, pytest.mark.skipif(not shutil.which("chromium"), reason="needs Chromium")]
 
@@ -22,7 +22,7 @@ def test_a_slider_acts_while_it_is_dragged_and_tells_once_it_is_let_go(drawn, na
         page.mouse.move(box["x"] + part * box["width"], box["y"] + box["height"] / 2)
         if not seen:
             page.mouse.down()
-        page.evaluate(SETTLED)
+        page.wait_for_timeout(TOLD_AFTER)
         seen.append(slider.locator("..").locator(".value").inner_text())
         assert_drawn(page, Setting(**{"k": 16} | KNOBS[name](int(slider.input_value()))))
     assert len(set(seen)) == 3

@@ -7,7 +7,7 @@ function drawHeat(view) {
   heat.style.setProperty("--k", k)
   set(heat, "data-size", k > 32 ? "many" : "few")
   sizeHeat(view)
-  const hasRoom = heat.dataset.room === "numbers" // else words for those who cannot see are enough
+  const hasRoom = heat.dataset.room === "numbers" // else they are said to those who cannot see
   const rows = fit(view.heatRows, data.heads.length + 1, () => setRole(make("div", "row"), "row"))
   drawHeatHeader(rows[0], data.neighbors)
   data.heads.forEach((head, h) => drawHeatRow(rows[h + 1], head, h, data.neighbors, peak, hasRoom))
@@ -50,6 +50,7 @@ function drawHeatRow(row, head, h, neighbors, peak, hasRoom) {
     set(cell, "data-j", j)
     set(cell, "class", `cell level-${Math.round((LEVELS * weight) / peak)}`)
     say(cell, hasRoom ? String(Math.round(100 * weight)) : "")
+    describe(cell, () => String(Math.round(100 * weight)))
     hint(cell, () => `${head.name} gives neighbor ${neighbor.rank} (${neighbor.observed_label}) ${percent(weight)}`)
   })
 }
