@@ -63,8 +63,8 @@ WATCH = """() => {
 }"""
 
 
-def drag(page: Page, name: str) -> list[float]:
-    """Drag a slider over its whole range and back by two thirds; the milliseconds of every repaint."""
+def drag(page: Page, name: str, end: int) -> list[float]:
+    """Drag a slider over its whole range and back to a stop of 90; the milliseconds of every repaint."""
     box = page.locator(f'.controls input[name="{name}"]').bounding_box()
     assert box
     first, last, middle = box["x"] + 4, box["x"] + box["width"] - 4, box["y"] + box["height"] / 2
@@ -72,7 +72,7 @@ def drag(page: Page, name: str) -> list[float]:
     page.evaluate("() => { window.repaints.length = 0 }")
     page.mouse.move(first, middle)
     page.mouse.down()
-    for step in (*range(stops + 1), *range(stops, stops // 3, -1)):
+    for step in (*range(stops + 1), *range(stops, end, -1)):
         page.mouse.move(first + (last - first) * step / stops, middle)
         page.wait_for_timeout(16)
     page.mouse.up()
@@ -96,10 +96,10 @@ def measure(browser: Browser, folder: Path, heads: int, k: int) -> None:
         page.wait_for_timeout(1500)
         page.evaluate(WATCH)
         for name in SLIDERS:
-            drag(page, name)  # to warm up
+            drag(page, name, 45)  # to warm up, and to end elsewhere: what is as it was is not told
             page.wait_for_timeout(1000)
             sent.clear()
-            times = drag(page, name)
+            times = drag(page, name, 30)
             until_release = len(sent)
             page.wait_for_timeout(1000)
             print(
