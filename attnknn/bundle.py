@@ -138,6 +138,10 @@ class Bundle:
         found = {str(item): ("entry", row) for row, item in enumerate(self.entries.ids)}
         return found | {str(item): ("query", row) for row, item in enumerate(self.queries.ids)}
 
+    def is_entry(self, item_id: str) -> bool:
+        """Whether an id names an entry of the bank."""
+        return self.rows.get(item_id, ("",))[0] == "entry"
+
     def input_of(self, item_id: str) -> NDArray[Any]:
         """Return the raw input of an item, for showing it: an image or a row of features."""
         kind, row = self.rows[item_id]

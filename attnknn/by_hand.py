@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -57,6 +58,18 @@ class ByHand:
             raise ValueError(f"one head at least must be heard, however: muted={self.muted}")
         attention, averages = _hear(fitted.attention, heard), _hear(fitted.attention_averages, heard)
         return replace(fitted, attention=attention, attention_averages=averages)
+
+
+def read_flip(text: str, is_entry: Callable[[str], bool], n_classes: int) -> tuple[str, int]:
+    """Read `ID:CLASS`: which entry gets which label.
+
+    Raises:
+        ValueError: There is no such entry, or no such class.
+    """
+    entry, _, label = text.rpartition(":")
+    if not (is_entry(entry) and re.fullmatch("[0-9]{1,9}", label) and int(label) < n_classes):
+        raise ValueError(text)
+    return entry, int(label)
 
 
 def decide_by_hand(

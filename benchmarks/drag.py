@@ -18,8 +18,7 @@ from pathlib import Path
 from playwright.sync_api import Browser, Page, WebSocket, expect
 
 from benchmarks.browser import chromium, free_port, server, wait_for_health
-from benchmarks.busy import BARE, HAS_CARDS
-from benchmarks.busy import milliseconds as milliseconds_to
+from benchmarks.busy import BARE, another_k
 from benchmarks.jobs import p95
 
 SLIDERS = ("k", "temperature", "noise")
@@ -46,7 +45,7 @@ trained.fitted = replace(
     fitted, attention=widen(fitted.attention), attention_averages=widen(fitted.attention_averages)
 )
 walk, found = live.walk(trained, 0), trained.ask([str(trained.queries.ids[25])])
-known = present.Known("0", {{f"head {{h}}": "Listens." for h in range(H)}}, np.zeros((10, 8, 8)))
+known = present.Known("0", {{f"head {{h}}": "Listens." for h in range(H)}}, np.zeros((10, 8, 8)), 16, [])
 data = present.present(trained, found, walk, state.Setting(k=K), known)
 draw_board(data, "board", lambda: None)
 """
@@ -117,15 +116,9 @@ def measure_rival(browser: Browser, folder: Path, repeats: int) -> None:
         wait_for_health(port)
         page = browser.new_context(viewport={"width": 1440, "height": 1000}).new_page()
         page.goto(f"http://127.0.0.1:{port}/")
-        slider, cards = page.locator(".st-key-k").get_by_role("slider"), page.locator(".board .cards")
         expect(page.locator(".board .card").first).to_be_visible(timeout=60_000)
         page.wait_for_timeout(1500)
-        times = []
-        for number in range(repeats):
-            n = page.locator(".board .card").count()
-            key, after = ("ArrowRight", n + 1) if number % 2 else ("ArrowLeft", n - 1)
-            about = [cards.element_handle(), after]
-            times.append(milliseconds_to(page, lambda key=key: slider.press(key), HAS_CARDS, about))
+        times = [another_k(page, number) for number in range(repeats)]
         print(
             f"| st.slider over a line of text | k | {statistics.median(times):.1f} | {p95(times):.1f} | {repeats} | | |"
         )

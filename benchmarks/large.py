@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from attnknn.bank.statistics import KEPT
 from attnknn.bundle import POOL, Bundle
 from attnknn.checkpoints import root_from_environment
 from attnknn.classifier import AttnKNN, load
@@ -24,7 +25,6 @@ from attnknn.errors import NotPrepared, UnknownCheckpoint
 ENTRIES, QUERIES, DIMENSION, CLASSES = 45_000, 10_000, 128, 10
 DIRECTIONS, SPREAD = 24, 0.2  # of the clouds
 STRAYING = {"entries": 0.004, "queries": 0.1}
-NEIGHBORHOOD = 24
 NAME = "synthetic"
 
 
@@ -111,7 +111,7 @@ def write_checkpoint(folder: Path, n_entries: int = ENTRIES, n_queries: int = QU
         "entry_keys": items.keys,
         "entry_labels": items.labels,
         "entry_groups": np.arange(n_entries, dtype=np.int32),
-        "entry_neighborhoods": bank.neighborhoods(NEIGHBORHOOD),
+        "entry_neighborhoods": bank.neighborhoods(KEPT),
         "entry_logits": np.zeros((n_entries, CLASSES), np.float32),
         "entry_inputs": np.zeros((n_entries, 1), np.uint8),
         "query_ids": np.array([f"{NAME}/test/{row}" for row in range(n_queries)], np.bytes_),

@@ -17,12 +17,18 @@ from attnknn.arrays import Array, gather, namespace, one_hot, pick, tally
 from attnknn.bank.exact import search_table
 from attnknn.bank.ranking import EntryTable, Exclusions
 
+NEIGHBORHOOD = 20
+"""Nearest entries that count for trust, dissent and editing."""
+
+KEPT = 24
+"""Nearest entries that are kept of each: some to spare, who move up where a query's duplicates are left out."""
+
 
 def entry_neighborhoods(
     keys: np.ndarray,
     ids: Sequence[str] | np.ndarray,
     groups: Sequence[int] | np.ndarray | None = None,
-    size: int = 24,
+    size: int = KEPT,
 ) -> np.ndarray:
     """Find each entry's nearest other entries, its own duplicates left out.
 
@@ -45,7 +51,7 @@ def entry_neighborhoods(
     return search_table(table, table.keys, size, own).entries.astype(np.int32)
 
 
-def agreement_counts(neighborhoods: Array, labels: Array, size: int = 20) -> tuple[Array, Array]:
+def agreement_counts(neighborhoods: Array, labels: Array, size: int = NEIGHBORHOOD) -> tuple[Array, Array]:
     """Count the neighbors of each entry that carry its label, and its neighbors.
 
     a_j = #{i among the first `size` of j : y_i = y_j},   n_j = #{i among the first `size` of j}
@@ -64,7 +70,7 @@ def agreement_counts(neighborhoods: Array, labels: Array, size: int = 20) -> tup
     return _count(nearest >= 0, agrees)
 
 
-def trust(neighborhoods: Array, labels: Array, size: int = 20) -> Array:
+def trust(neighborhoods: Array, labels: Array, size: int = NEIGHBORHOOD) -> Array:
     """Measure how much each entry's label agrees with the entry's own neighborhood.
 
     trust_j = log((a_j + ½) / (n_j − a_j + ½)),   a and n as in `agreement_counts`
@@ -88,7 +94,7 @@ def trust(neighborhoods: Array, labels: Array, size: int = 20) -> Array:
 
 
 def trust_of_neighbors(
-    entries: Array, neighborhoods: Array, labels: Array, groups: Array, exclude_groups: Array, size: int = 20
+    entries: Array, neighborhoods: Array, labels: Array, groups: Array, exclude_groups: Array, size: int = NEIGHBORHOOD
 ) -> Array:
     """Measure trust in the neighbors of queries that are themselves entries ("leave two out").
 
@@ -114,7 +120,7 @@ def trust_of_neighbors(
     return _logit(*_count(_first(allowed, size), agrees))
 
 
-def dissent(neighborhoods: Array, labels: Array, size: int = 20) -> float:
+def dissent(neighborhoods: Array, labels: Array, size: int = NEIGHBORHOOD) -> float:
     """Measure how much close entries contradict each other.
 
     dissent = 1 − Σ_j a_j / Σ_j n_j,   a and n as in `agreement_counts`
@@ -194,7 +200,7 @@ def contrast(keys: Array, labels: Array, prototypes: Array) -> Array:
 
 
 def keeps_label(
-    neighborhoods: Array, labels: Array, n_classes: int, size: int = 20, rows: Array | None = None
+    neighborhoods: Array, labels: Array, n_classes: int, size: int = NEIGHBORHOOD, rows: Array | None = None
 ) -> Array:
     """Say which entries survive editing: those whose label does not lose among their neighbors.
 

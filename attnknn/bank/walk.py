@@ -17,13 +17,11 @@ from numpy.typing import NDArray
 
 from attnknn.arrays import one_hot
 from attnknn.bank.entries import Entries, Observation
+from attnknn.bank.statistics import NEIGHBORHOOD
 from attnknn.data.noise import NoiseDraws
 
 RATES: tuple[float, ...] = tuple(stop / 100 for stop in range(91))
 """The noise rate at each stop: 0 to 90 %."""
-
-SIZE = 20
-"""Entries of a neighborhood that count for trust and dissent; see `attnknn.bank.statistics`."""
 
 MOST_CLASSES = 256
 
@@ -60,7 +58,7 @@ class NoiseWalk:
     @cached_property
     def n_pairs(self) -> int:
         """How many pairs (entry, near entry) dissent is a share of."""
-        return int((self.entries.neighborhoods[:, :SIZE] >= 0).sum())
+        return int((self.entries.neighborhoods[:, :NEIGHBORHOOD] >= 0).sum())
 
     def labels_of(self, rows: NDArray[np.integer]) -> NDArray[np.int32]:
         """Return observed labels at every stop: y_j before the stop at which j flips, then its other label.
@@ -78,7 +76,7 @@ class NoiseWalk:
         """Find who else has one of some entries in its neighborhood: rows of followers, and whom each follows."""
         is_asked = np.zeros(len(self.entries) + 1, np.bool_)  # the last for −1, nobody
         is_asked[rows] = True
-        near = self.entries.neighborhoods[:, :SIZE]
+        near = self.entries.neighborhoods[:, :NEIGHBORHOOD]
         followers, places = np.nonzero(is_asked[near] & ~is_asked[:-1, None])
         return followers, near[followers, places]
 
@@ -110,7 +108,7 @@ class NoiseWalk:
 
     def _pairs_of(self, rows: NDArray[np.integer]) -> tuple[NDArray[np.integer], NDArray[np.integer]]:
         """Find the pairs (entry, near entry) that some entries are part of."""
-        near, (followers, followed) = self.entries.neighborhoods[rows, :SIZE], self.followers_of(rows)
+        near, (followers, followed) = self.entries.neighborhoods[rows, :NEIGHBORHOOD], self.followers_of(rows)
         ones, places = np.nonzero(near >= 0)
         return np.concatenate([rows[ones], followers]), np.concatenate([near[ones, places], followed])
 
@@ -195,7 +193,7 @@ def _walk_classes(
 
 def _walk_dissent(entries: Entries, flips_at: NDArray[np.uint8], others: NDArray[np.int32]) -> NDArray[np.float64]:
     """Count differing pairs by stop: a pair changes only where the one or the other of the two flips."""
-    near, end = entries.neighborhoods[:, :SIZE], len(RATES) + 1
+    near, end = entries.neighborhoods[:, :NEIGHBORHOOD], len(RATES) + 1
     is_pair = near >= 0
     sizes, partners = is_pair.sum(axis=1), near[is_pair]
 

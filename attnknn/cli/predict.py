@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -83,20 +82,17 @@ def read_by_hand(classifier: AttnKNN, flips: Sequence[str], drops: Sequence[str]
     Raises:
         SettingError: An entry, a class or a head does not exist, or no head is left.
     """
-    from attnknn.by_hand import ByHand
+    from attnknn.by_hand import ByHand, read_flip
 
-    rows, names, heads = classifier.bundle.rows, classifier.class_names, classifier.fitted.attention.heads
-    example, changed = str(classifier.entries.ids[0]), {}
-
-    def is_entry(text: str) -> bool:
-        return rows.get(text, ("",))[0] == "entry"
-
+    is_entry, names, heads = classifier.bundle.is_entry, classifier.class_names, classifier.fitted.attention.heads
+    example, changed = str(classifier.entries.ids[0]), []
     for text in flips:
-        entry, _, label = text.rpartition(":")
-        if not (is_entry(entry) and re.fullmatch("[0-9]{1,9}", label) and int(label) < len(names)):
+        try:
+            changed.append(read_flip(text, is_entry, len(names)))
+        except ValueError as error:
             expected = f"the id of an entry and a class from 0 to {len(names) - 1}, as in {example}:0"
-            raise refuse("--flip", text, expected, f"Class 0 is {names[0]}, class {len(names) - 1} is {names[-1]}.")
-        changed[entry] = int(label)
+            fact = f"Class 0 is {names[0]}, class {len(names) - 1} is {names[-1]}."
+            raise refuse("--flip", text, expected, fact) from error
     for text in drops:
         if not is_entry(text):
             raise refuse("--drop", text, f"the id of an entry, as in {example}", "Without it, no entry is left out.")
@@ -104,7 +100,7 @@ def read_by_hand(classifier: AttnKNN, flips: Sequence[str], drops: Sequence[str]
         if text not in heads or set(mutes) == set(heads):
             said = text if text not in heads else "all of them"
             raise refuse("--mute", said, f"one of {', '.join(heads)}, not all", "Without it, every head is heard.")
-    return ByHand(changed, tuple(drops), tuple(mutes))
+    return ByHand(dict(changed), tuple(drops), tuple(mutes))
 
 
 def expect_neighbors(classifier: AttnKNN, asked: Queries, by_hand: ByHand) -> None:

@@ -26,7 +26,7 @@ from attnknn.arrays import softmax
 from attnknn.ballot import FittedVotes
 from attnknn.bank.entries import Entries
 from attnknn.bank.memory import MemoryBank
-from attnknn.bank.statistics import prototypes
+from attnknn.bank.statistics import KEPT, prototypes
 from attnknn.bundle import POOL, Bundle, Queries
 from attnknn.classifier import AttnKNN
 from attnknn.config import AttentionConfig, TrainingConfig
@@ -43,7 +43,6 @@ from attnknn.training.look import Onlooker
 from attnknn.training.parts import Parts, part
 
 LIBRARIES = ("numpy", "torch", "faiss-cpu", "scikit-learn", "scipy", "safetensors")
-NEIGHBORHOOD = 24  # 20 that judge an entry's trust, and some to spare for leaving duplicates out
 
 
 def fit(
@@ -175,7 +174,7 @@ def _fill_bank(parts: Parts, embedder: Embedder) -> tuple[MemoryBank, Entries, N
     keys, logits = embedder.embed(parts.inputs("fit"))
     ids, labels, groups = parts.ids("fit"), parts.labels("fit").astype(np.int32), parts.groups("fit").astype(np.int32)
     bank, n_classes = MemoryBank.build(keys, labels, ids, groups), parts.dataset.n_classes
-    return bank, Entries(ids, keys, labels, groups, bank.neighborhoods(NEIGHBORHOOD), n_classes), logits
+    return bank, Entries(ids, keys, labels, groups, bank.neighborhoods(KEPT), n_classes), logits
 
 
 def _ask(parts: Parts, name: str, embedder: Embedder, bank: MemoryBank) -> Queries:

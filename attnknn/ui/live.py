@@ -20,15 +20,12 @@ from numpy.typing import ArrayLike, NDArray
 from attnknn.arrays import softmax
 from attnknn.ballot import ATTENTIONS, FittedVotes
 from attnknn.bank.walk import RATES, NoiseWalk, checked_class, row_of, walk_noise
-from attnknn.bundle import Queries
+from attnknn.bundle import POOL, Queries
 from attnknn.classifier import AttnKNN
 from attnknn.config import NOISE_KINDS, LabelNoise
 from attnknn.data.noise import draw_noise
 from attnknn.models.attention import Attention
 from attnknn.models.terms import TERMS, Surroundings
-
-NEAREST = 64
-"""Neighbors that are sent."""
 
 NOBODY = 2**32 - 1
 """Stands for no entry where entries are numbered."""
@@ -86,7 +83,7 @@ def lay_out(
 
 
 def _nearest(query: Queries) -> NDArray[np.integer]:
-    rows = query.pool.entries[0, :NEAREST]
+    rows = query.pool.entries[0, :POOL]
     return rows[rows >= 0]
 
 

@@ -9,7 +9,7 @@ from functools import partial
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from attnknn.bundle import Queries
+from attnknn.bundle import POOL, Queries
 from attnknn.by_hand import ByHand, decide_by_hand
 from attnknn.classifier import AttnKNN
 from attnknn.errors import UnknownCheckpoint
@@ -135,7 +135,7 @@ def _hear(trained: AttnKNN, found: Queries) -> None:
 
 
 def _limits(trained: AttnKNN, found: Queries) -> state.Limits:
-    bank, rows = trained.entries, trained.bundle.rows
+    bank = trained.entries
     shown = {str(bank.ids[row]) for row in found.pool.entries[0] if row >= 0}
     largest = _largest_k(trained)
     return state.Limits(
@@ -143,7 +143,7 @@ def _limits(trained: AttnKNN, found: Queries) -> state.Limits:
         largest,
         bank.n_classes,
         trained.fitted.attention.heads,
-        lambda item: rows.get(item, ("",))[0] == "entry",
+        trained.bundle.is_entry,
         shown.__contains__,
         len(shown) - 1,
     )
@@ -204,7 +204,7 @@ def _follow(control: str) -> None:
 
 
 def _largest_k(trained: AttnKNN) -> int:
-    return min(state.LARGEST_K, trained.queries.pool.k)
+    return min(POOL, trained.queries.pool.k)
 
 
 def _python_snippet(trained: AttnKNN, prediction: Prediction, by_hand: ByHand) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attnknn.bank.walk import NoiseWalk
-from attnknn.bundle import Queries
+from attnknn.bundle import POOL, Queries
 from attnknn.classifier import AttnKNN
 from attnknn.config import NOISE_KINDS
 from attnknn.data.telling import most_telling
@@ -35,11 +35,15 @@ class Known:
         digest: Names its numbers.
         listening: What each head was found to listen to, by name; see `attnknn.evaluation.listening`.
         means: Mean input of each class, by labels before noise, shape (C, ...); zeros for a class without entries.
+        brightest: The largest input, which is drawn as 255, for images.
+        telling: Columns of a table, those first that tell classes apart best; empty for images.
     """
 
     digest: str
     listening: Mapping[str, str]
     means: NDArray[np.float64]
+    brightest: float
+    telling: Sequence[int]
 
 
 def know(classifier: AttnKNN, digest: str) -> Known:
@@ -48,7 +52,9 @@ def know(classifier: AttnKNN, digest: str) -> Known:
     means = np.zeros((len(classifier.class_names), *inputs.shape[1:]))
     for c in np.unique(labels):
         means[c] = inputs[labels == c].mean(axis=0)
-    return Known(digest, {one.head: one.sentence for one in listen_on_test(classifier)}, means)
+    listening = {one.head: one.sentence for one in listen_on_test(classifier)}
+    telling = most_telling(inputs.astype(np.float64), labels) if inputs.ndim == 2 else []
+    return Known(digest, listening, means, max(float(inputs.max()), 1.0), telling)
 
 
 def present(
@@ -74,7 +80,7 @@ def present(
     payload = live.lay_out(walk, query, classifier.fitted, setting.noise, setting.flips)
     is_image = classifier.card["dataset"]["kind"] == "image"
     item, nearest, classes = str(query.ids[0]), payload["ids"], classifier.class_names
-    features = None if is_image else _Features(classifier, [item, *nearest])
+    features = None if is_image else _Features(classifier, [item, *nearest], known.telling)
     return BoardData(
         kind="image" if is_image else "table",
         classes=list(classes),
@@ -87,12 +93,12 @@ def present(
         heads=[{"name": name, "why": known.listening[name]} for name in classifier.fitted.attention.heads],
         votes=[{"name": name, "title": TITLES[name]} for name in SHOWN_FIRST],
         values=[features.few_of(one) for one in nearest] if features else None,
-        atlas=_atlas(classifier, classifier.bundle.input_of(item) if shown is None else shown, nearest, known.means)
+        atlas=_atlas(classifier, classifier.bundle.input_of(item) if shown is None else shown, nearest, known)
         if is_image
         else None,
         source=describe_source(classifier, known.digest),
         controls={
-            "largest_k": min(state.LARGEST_K, classifier.queries.pool.k),
+            "largest_k": min(POOL, classifier.queries.pool.k),
             "temperatures": list(state.TEMPERATURES),
             "highest_rate": state.HIGHEST_RATE,
             "kinds": list(NOISE_KINDS),
@@ -131,13 +137,12 @@ def describe_source(classifier: AttnKNN, digest: str) -> Source:
 
 
 class _Features:
-    """Names and values of table rows, and which of them tell these rows apart."""
+    """Names and values of table rows, and the order in which columns tell classes apart."""
 
-    def __init__(self, classifier: AttnKNN, ids: Sequence[str]) -> None:
+    def __init__(self, classifier: AttnKNN, ids: Sequence[str], order: Sequence[int]) -> None:
         self.names = classifier.card["dataset"]["feature_names"]
         self.rows = {item: np.asarray(classifier.bundle.input_of(item), np.float64) for item in ids}
-        inputs = classifier.bundle.arrays["entry_inputs"].astype(np.float64)
-        self.order = most_telling(inputs, classifier.entries.labels)
+        self.order = order
 
     def all_of(self, item: str) -> list[Feature]:
         """Every feature of a row, in the order of the dataset."""
@@ -148,8 +153,7 @@ class _Features:
         return [(self.names[f], f"{self.rows[item][f]:.4g}") for f in self.order[:FEATURES_ON_A_CARD]]
 
 
-def _atlas(classifier: AttnKNN, first: NDArray[Any], ids: Sequence[str], means: NDArray[np.float64]) -> Atlas:
+def _atlas(classifier: AttnKNN, first: NDArray[Any], ids: Sequence[str], known: Known) -> Atlas:
     """Pack query, neighbors and class means, stretched so that the brightest pixel of the bank is 255."""
-    brightest = max(int(classifier.bundle.arrays["entry_inputs"].max()), 1)
-    images = np.concatenate([first[None], [classifier.bundle.input_of(item) for item in ids], means])
-    return pack_atlas(np.clip(images * (255 / brightest), 0, 255).astype(np.uint8))
+    images = np.concatenate([first[None], [classifier.bundle.input_of(item) for item in ids], known.means])
+    return pack_atlas(np.clip(images * (255 / known.brightest), 0, 255).astype(np.uint8))

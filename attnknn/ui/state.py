@@ -7,15 +7,14 @@ that a reload, a shared link and the browser's Back all show the same. Pure.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from attnknn.by_hand import read_flip
 from attnknn.config import NOISE_KINDS, LabelNoise
 
 TEMPERATURES = (0.05, 0.1, 0.2, 0.35, 0.5, 0.7, 1.0, 1.4, 2.0, 3.5, 7.0, 20.0)
-LARGEST_K = 64
 HIGHEST_RATE = 0.9
 LARGEST_SEED = 9999
 LONGEST = 40  # characters of a value that are repeated in a sentence
@@ -115,7 +114,7 @@ def parameters(limits: Limits) -> tuple[Parameter, ...]:
         Parameter(
             "muted", f"some of {', '.join(heads)}, not all", _list_of(heads.__contains__, len(heads) - 1), (), ",".join
         ),
-        Parameter("averages", "1, for class averages at the table", _one_of(("1",)), "", str),
+        Parameter("averages", "1, for class averages at the table", _one_of(("1",)), ""),
         Parameter("neighbor", "the id of an entry that is shown", _item(limits.is_shown), ""),
     )
 
@@ -219,15 +218,9 @@ def _list_of(is_known: Callable[[str], bool], most: int) -> Callable[[str], tupl
 
 def _flips(limits: Limits) -> Callable[[str], dict[str, int]]:
     def read_flips(text: str) -> dict[str, int]:
-        flips = {}
         parts = text.split(",", MOST_FLIPS)
         if len(parts) > MOST_FLIPS:
             raise ValueError(text)
-        for part in parts:
-            entry, _, label = part.rpartition(":")
-            if not (limits.is_entry(entry) and re.fullmatch(r"\d{1,4}", label) and int(label) < limits.n_classes):
-                raise ValueError(text)
-            flips[entry] = int(label)
-        return flips
+        return dict(read_flip(part, limits.is_entry, limits.n_classes) for part in parts)
 
     return read_flips

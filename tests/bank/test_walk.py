@@ -6,7 +6,8 @@ import pytest
 import attnknn
 from attnknn import LabelNoise
 from attnknn.bank.entries import Observation
-from attnknn.bank.walk import RATES, SIZE, NoiseWalk, relabel, walk_noise
+from attnknn.bank.statistics import NEIGHBORHOOD
+from attnknn.bank.walk import RATES, NoiseWalk, relabel, walk_noise
 from attnknn.config import NOISE_KINDS
 from attnknn.data.noise import draw_noise
 
@@ -53,7 +54,7 @@ def test_labels_changed_by_hand_are_changed_at_every_stop(trained, walk, kind):
 
 
 def test_followers_are_the_others_who_have_one_in_their_neighborhood(walk):
-    near, rows = walk.entries.neighborhoods[:, :SIZE], np.array([3, int(walk.entries.neighborhoods[3, 0])])
+    near, rows = walk.entries.neighborhoods[:, :NEIGHBORHOOD], np.array([3, int(walk.entries.neighborhoods[3, 0])])
     pairs = list(zip(*walk.followers_of(rows), strict=True))
     others = [j for j in range(len(near)) if j not in rows]
     assert sorted(pairs) == sorted((j, i) for j in others for i in near[j] if i in rows)

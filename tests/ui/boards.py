@@ -96,7 +96,8 @@ def make_world(n_classes=10, n_heads=3, kind="image", seed=0, classes=None) -> W
         "sizes": {"held_out": 40},
     }
     listening = {head: f"listens for {head}" for head in fitted.attention.heads}
-    known = Known("0" * 12, listening, inputs[:n_classes].astype(np.float64))
+    means, telling = inputs[:n_classes].astype(np.float64), range(N_FEATURES if kind == "table" else 0)
+    known = Known("0" * 12, listening, means, 255, telling)
     return World(AttnKNN(Bundle(arrays, classes), fitted, card, {}), known)
 
 

@@ -13,6 +13,7 @@ import attnknn
 from attnknn import LabelNoise
 from attnknn.ballot import Ballot, FittedVotes, cast_over_draws, cast_votes
 from attnknn.bank.walk import RATES
+from attnknn.bundle import POOL
 from attnknn.by_hand import ByHand
 from attnknn.config import NOISE_KINDS
 from attnknn.evaluation.response import RACING
@@ -80,7 +81,7 @@ def draw_state(rng, checkpoint, fitted):
     trained = load(checkpoint)
     query = str(rng.choice(trained.queries.ids if rng.uniform() < 0.7 else trained.entries.ids))
     rows = trained.ask([query]).pool.entries[0]
-    ids = [str(trained.entries.ids[row]) for row in rows[rows >= 0][: live.NEAREST]]
+    ids = [str(trained.entries.ids[row]) for row in rows[rows >= 0][:POOL]]
     heads, n_classes = fitted.attention.heads, trained.entries.n_classes
     noise = LabelNoise(str(rng.choice(NOISE_KINDS)), float(rng.choice(RATES)), int(rng.integers(3)))
     near = ids[: int(rng.integers(1, len(ids)))]

@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 
 import attnknn
 from attnknn import LabelNoise
+from attnknn.bundle import POOL
 from attnknn.by_hand import ByHand, decide_by_hand
 from attnknn.cli import app as terminal
 from attnknn.ui import neighbors, shell, state, store
@@ -40,8 +41,8 @@ def predict(name="digits", query=None, k=None, noise=None, temperature=1.0):
 def nearest(name="digits", query=None):
     """Ids of the entries that are sent, nearest first."""
     trained = load(name)
-    pool = trained.ask([query or str(trained.queries.ids[0])], state.LARGEST_K).pool
-    return [str(entry) for entry in trained.entries.ids[pool.entries[0, : state.LARGEST_K]]]
+    pool = trained.ask([query or str(trained.queries.ids[0])], POOL).pool
+    return [str(entry) for entry in trained.entries.ids[pool.entries[0, :POOL]]]
 
 
 def assert_shows(app, name="digits", query=None, **setting):
@@ -106,7 +107,7 @@ HEADS = load("digits").fitted.attention.heads
     ("link", "setting"),
     [
         ({"k": "1"}, {"k": 1}),
-        ({"k": str(state.LARGEST_K)}, {"k": state.LARGEST_K}),
+        ({"k": str(POOL)}, {"k": POOL}),
         ({"temperature": "0.05"}, {"temperature": state.TEMPERATURES[0]}),
         ({"temperature": "20.0"}, {"temperature": state.TEMPERATURES[-1]}),
         ({"noise": "0.3"}, {"noise": LabelNoise("symmetric", 0.3)}),

@@ -12,6 +12,7 @@ from PIL import Image
 
 import attnknn
 from attnknn import LabelNoise
+from attnknn.bundle import POOL
 from attnknn.config import NOISE_KINDS
 from attnknn.evaluation.listening import listen_on_test
 from attnknn.evaluation.response import RACING
@@ -54,7 +55,7 @@ def test_the_votes_are_cast_from_what_is_laid_out(shown):
     trained, board = shown
     query = trained.ask([board["query"]["id"]])
     assert board["live"] == live.lay_out(walk(trained.name, 3), query, trained.fitted, NOISE)
-    nearest = trained.entries.ids[query.pool.entries[0]][: live.NEAREST]
+    nearest = trained.entries.ids[query.pool.entries[0]][:POOL]
     assert board["live"]["ids"] == nearest.tolist()
     assert board["query"]["label"] == trained.class_names[query.labels[0]]
 

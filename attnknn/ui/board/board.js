@@ -36,6 +36,9 @@ function openBoard(root) {
     trail: [], // ids of the queries before it
     hot: 0, // index of the neighbor that is shown
     head: ALL,
+    frame: 0, // of the next drawing, if one is awaited
+    speaking: 0, // timer
+    telling: 0, // timer
     raceWidth: 0, // pixels
     heatWidth: 0,
   }
@@ -63,7 +66,7 @@ function listen(view) {
   }
   cards.ondblclick = (event) => {
     const card = event.target.closest(".card")
-    if (card && !event.target.closest(".label")) askAbout(view, view.data.neighbors[Number(card.dataset.j)].id)
+    if (card && !event.target.closest(".label")) askAboutNeighbor(view, Number(card.dataset.j))
   }
   root.onchange = (event) => {
     if (event.target.name === "head") pickHead(view, Number(event.target.value))
@@ -78,7 +81,7 @@ function listen(view) {
 // Take new data in; what was set here stays until the server has heard it.
 function adopt(view, given) {
   const isSameQuery = view.given?.query.id === given.query.id
-  const mayAdopt = !view.given || (view.given = { ...view.given, heard: given.heard }, !isAhead(view))
+  const mayAdopt = !view.given || !isAhead(view, given.heard)
   if (!isSameQuery) view.hot = 0
   if (!isSameQuery && mayAdopt && view.asked !== given.query.id) view.trail = view.trail.slice(0, Math.max(view.trail.indexOf(given.query.id), 0))
   if (mayAdopt) view.asked = null
@@ -134,7 +137,7 @@ function resize(view) {
   measure(view)
   if (!view.data || (raceWidth === view.raceWidth && heatWidth === view.heatWidth)) return
   drawVotes(view)
-  sizeHeat(view)
+  drawHeat(view)
   mark(view, view.hot)
 }
 
@@ -179,7 +182,7 @@ function steer(view, event) {
   const j = Number(event.target.dataset.j)
   const across = getComputedStyle(view.cards).gridTemplateColumns.split(" ").length
   const steps = { ArrowLeft: j - 1, ArrowRight: j + 1, ArrowUp: j - across, ArrowDown: j + across, Home: 0, End: last }
-  const acts = { f: flip, x: leaveOut, delete: leaveOut, q: (_, place) => askAbout(view, view.data.neighbors[place].id) }
+  const acts = { f: flip, x: leaveOut, delete: leaveOut, q: askAboutNeighbor }
   if (event.ctrlKey || event.metaKey || event.altKey) return
   if (event.key === "Enter" || event.key === " ") select(view, j)
   else if (event.key === "Escape" && indexOf(view, view.setting.neighbor) >= 0) select(view, indexOf(view, view.setting.neighbor))

@@ -128,6 +128,10 @@ function askAbout(view, id, isBack = false) {
   tell(view)
 }
 
+function askAboutNeighbor(view, j) {
+  askAbout(view, view.data.neighbors[j].id)
+}
+
 // ---- What the server and the address learn
 
 function tell(view) {
@@ -140,8 +144,8 @@ function tell(view) {
 }
 
 // Whether the server has yet to hear, or to answer, what is set here.
-function isAhead(view) {
-  return Boolean(view.telling) || view.told > view.given.heard || view.root.querySelector(".controls input:active") !== null
+function isAhead(view, heard) {
+  return Boolean(view.telling) || view.told > heard || view.root.querySelector(".controls input:active") !== null
 }
 
 function writeLink({ k, temperature, rate, kind, seed, flips, dropped, muted, averages, neighbor }) {

@@ -64,7 +64,7 @@ function makeTab(view) {
 // What can be done with the neighbor that is shown.
 function listenToLedger(view) {
   const [ask, label, out] = view.why.querySelectorAll(".ask, select, .out")
-  ask.onclick = () => askAbout(view, view.data.neighbors[view.hot].id)
+  ask.onclick = () => askAboutNeighbor(view, view.hot)
   label.onchange = () => flipTo(view, view.hot, Number(label.value))
   out.onclick = () => leaveOut(view, view.hot)
 }

@@ -10,6 +10,7 @@ from typing import Any
 
 import streamlit as st
 
+from attnknn.bundle import POOL
 from attnknn.config import CLEANING_RULES, AttentionConfig, Cleaning, EmbedderConfig, LabelNoise, TrainingConfig
 from attnknn.data import DatasetDescription, dataset_names, describe_dataset, describe_datasets
 from attnknn.errors import SettingError
@@ -53,7 +54,7 @@ def choose() -> Choice:
         help="Each head is a complete vote. " + ". ".join(f"**{name}** {head.why}" for name, head in HEADS.items()),
     )
     row = st.container(horizontal=True, gap="xsmall", key="numbers_of_a_run")
-    k = row.number_input("Neighbors k", 1, state.LARGEST_K, usual.attention.k, key="fit_k", help="Who votes.")
+    k = row.number_input("Neighbors k", 1, POOL, usual.attention.k, key="fit_k", help="Who votes.")
     seed = row.number_input("Seed", 0, state.LARGEST_SEED, 0, key="fit_seed", help="Of the split and the weights.")
     held_out = row.number_input(
         "Held out, %",
