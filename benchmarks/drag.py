@@ -46,7 +46,7 @@ trained.fitted = replace(
 )
 walk, found = live.walk(trained, 0), trained.ask([str(trained.queries.ids[25])])
 known = present.Known("0", {{f"head {{h}}": "Listens." for h in range(H)}}, np.zeros((10, 8, 8)), 16, [])
-data = present.present(trained, found, walk, state.Setting(k=K), known)
+data = present.present(trained, found, walk, state.Setting(k=K), known, {{"ids": [], "finders": [], "words": ""}})
 draw_board(data, "board", lambda: None)
 """
 WATCH = """() => {

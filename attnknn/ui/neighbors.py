@@ -1,9 +1,8 @@
-"""The parts of the Neighbors page, in the order in which the page calls them."""
+"""The parts of the Neighbors page, in the order in which they are drawn."""
 
 from __future__ import annotations
 
 import json
-import random
 from functools import partial
 
 import streamlit as st
@@ -14,25 +13,17 @@ from attnknn.by_hand import ByHand, decide_by_hand
 from attnknn.classifier import AttnKNN
 from attnknn.errors import UnknownCheckpoint
 from attnknn.prediction import Prediction
-from attnknn.ui import links, preparing, state, store, upload
+from attnknn.ui import links, picking, preparing, state, store, upload
 from attnknn.ui.board import draw_board, said_by
-from attnknn.ui.display import notice
+from attnknn.ui.display import explained, notice
 from attnknn.ui.labels import write_labels
 from attnknn.ui.present import present
 
 BOARD = "board"
-LISTED = 200
-"""Test items in the list of queries: ten thousand would take a second at every move."""
-
-ICONS = {
-    "mistakes": ":material/close:",
-    "most uncertain": ":material/question_mark:",
-    "votes disagree": ":material/call_split:",
-}
 
 
 def picking_row() -> DeltaGenerator:
-    """Lay out the row in which a visitor picks what to look at; it wraps on narrow screens."""
+    """Lay out the row in which a visitor picks whom to ask; it wraps on narrow screens."""
     return st.container(horizontal=True, vertical_alignment="bottom", gap="small")
 
 
@@ -50,40 +41,29 @@ def choose_checkpoint(place: DeltaGenerator) -> AttnKNN:
     if asked not in names and not links.is_ours():
         notice(f"{UnknownCheckpoint(state.shorten(asked), names)} Showing {names[0]}.")
     st.session_state["checkpoint"] = asked if asked in names else names[0]
-    name = place.selectbox("Checkpoint", names, key="checkpoint", width=170, on_change=_follow, args=("checkpoint",))
+    name = place.selectbox("Checkpoint", names, key="checkpoint", width=170, on_change=_change_checkpoint)
     preparing.see_to(name)
     trained = store.classifier(name)
     _tell_labels(trained)
     return trained
 
 
-def choose_query(trained: AttnKNN, place: DeltaGenerator) -> str:
-    """Let the visitor choose an item by its id, or one of the last pictures of their own.
+@st.fragment
+def look(trained: AttnKNN) -> None:
+    """Draw one query, and what can be taken away of it.
 
-    The list holds the first test items, and whatever else a link or a finder asks about.
+    A fragment: what is set on the board draws this again, and nothing around it.
     """
-    upload.show_next(trained)
-    first, *others = [str(item) for item in trained.queries.ids[:LISTED]]
-    asked = links.read().get("query", first)
-    if asked in trained.bundle.rows:
-        others.append(asked)
-    ids = list(dict.fromkeys([first, *upload.recent(trained, asked), *others]))
-    if asked not in ids and not links.is_ours():
-        expected = f"the id of a test item, such as {first}, or of a picture embedded here for this checkpoint"
-        notice(state.complain("query", expected, asked, first))
-    st.session_state["query"] = asked if asked in ids else first
-    return place.selectbox(
-        "Query",
-        ids,
-        key="query",
-        width=230,
-        on_change=_follow,
-        args=("query",),
-        help="The item being classified. Type to search by id.",
-    )
+    with explained():
+        query = picking.asked(trained)
+        found = _ask(trained, query)
+        setting = _read_setting(trained, found)
+        upload.tell_inverted(query)
+        _draw(trained, found, setting)
+        _take_away(trained, found, setting)
 
 
-def read_setting(trained: AttnKNN, found: Queries) -> state.Setting:
+def _read_setting(trained: AttnKNN, found: Queries) -> state.Setting:
     """Read from the address how the votes are cast, and say what of it does not fit."""
     setting, complaints = state.read(links.read(), _limits(trained, found))
     if not links.is_ours():
@@ -92,36 +72,18 @@ def read_setting(trained: AttnKNN, found: Queries) -> state.Setting:
     return setting
 
 
-def offer_finders(trained: AttnKNN, setting: state.Setting, query: str, row: DeltaGenerator) -> None:
-    """Offer buttons that step through queries worth looking at, under the setting in force."""
-    ids = [str(item) for item in trained.queries.ids]
-    row.button("random", icon=":material/casino:", key="find_random", on_click=_go_to, args=(random.choice(ids),))
-    found_by = store.found_queries(trained.name, store.digest(trained), setting.k, setting.noise, setting.temperature)
-    for finder, found in found_by.items():
-        here = found.index(query) + 1 if query in found else 0
-        row.button(
-            finder,
-            icon=ICONS[finder],
-            key=f"find_{finder.replace(' ', '_')}",
-            on_click=_go_to,
-            args=(found[here % len(found)] if found else query,),
-            disabled=not found,
-            help=f"{here or '–'} of {len(found)} test items" if found else "None under this setting.",
-        )
-    upload.offer(trained, query, row)
-
-
-def ask(trained: AttnKNN, query: str) -> Queries:
+def _ask(trained: AttnKNN, query: str) -> Queries:
     """Find the query's neighbors: all that the board may show."""
     own, k = upload.find(query, trained), _largest_k(trained)
     return trained.ask_embedded(own.key[None], own.logits[None], k, [query]) if own else trained.ask([query], k)
 
 
-def draw(trained: AttnKNN, found: Queries, setting: state.Setting) -> None:
+def _draw(trained: AttnKNN, found: Queries, setting: state.Setting) -> None:
     """Draw the board."""
     own, known = upload.find(str(found.ids[0]), trained), store.known(trained)
     walk, (heard, _) = store.noise_walk(trained, known.digest, setting.noise.seed), said_by(BOARD)
-    board = present(trained, found, walk, setting, known, own.values if own else None, heard)
+    picker = picking.offer(trained, str(found.ids[0]))
+    board = present(trained, found, walk, setting, known, picker, own.values if own else None, heard)
     draw_board(board, BOARD, partial(_hear, trained, found))
 
 
@@ -131,7 +93,8 @@ def _hear(trained: AttnKNN, found: Queries) -> None:
     limits = _limits(trained, found)
     setting, _ = state.read({name: text for name, text in said.items() if text}, limits)
     link: dict[str, str | None] = dict.fromkeys(one.name for one in state.parameters(limits))
-    links.write(link | state.write(setting, limits) | ({"query": said["query"]} if said.get("query") else {}))
+    query = picking.follow(trained, setting, str(found.ids[0]), said)
+    links.write(link | state.write(setting, limits) | ({"query": query, "neighbor": None} if query else {}))
 
 
 def _limits(trained: AttnKNN, found: Queries) -> state.Limits:
@@ -149,7 +112,7 @@ def _limits(trained: AttnKNN, found: Queries) -> state.Limits:
     )
 
 
-def take_away(trained: AttnKNN, found: Queries, setting: state.Setting) -> None:
+def _take_away(trained: AttnKNN, found: Queries, setting: state.Setting) -> None:
     """Offer the numbers behind the view: as tables, as files, and as code that makes them again.
 
     They are made when the visitor asks for them: tables bring pandas into the process, and much script into
@@ -193,14 +156,10 @@ def _tell_labels(trained: AttnKNN) -> None:
         )
 
 
-def _go_to(query: str) -> None:
-    links.write({"query": query, "neighbor": None})
-
-
-def _follow(control: str) -> None:
-    """Write into the address what a select box says, and forget what belongs to what was shown before."""
-    gone = ("query", "flips", "dropped", "muted") if control == "checkpoint" else ()
-    links.write(dict.fromkeys([*gone, "neighbor"]) | {control: st.session_state[control]})
+def _change_checkpoint() -> None:
+    """Write the chosen checkpoint into the address, and forget what belongs to the one before."""
+    gone = dict.fromkeys(("query", "flips", "dropped", "muted", "neighbor"))
+    links.write(gone | {"checkpoint": st.session_state["checkpoint"]})
 
 
 def _largest_k(trained: AttnKNN) -> int:

@@ -18,7 +18,7 @@ from attnknn.evaluation.listening import listen_on_test
 from attnknn.evaluation.response import RACING
 from attnknn.ui import live, state
 from attnknn.ui.atlas import Atlas, pack_atlas
-from attnknn.ui.board import BoardData, Feature, Source
+from attnknn.ui.board import BoardData, Feature, Picker, Source
 from attnknn.ui.labels import write_labels
 from attnknn.ui.palette import class_colors
 from attnknn.votes import COMPARED, TITLES
@@ -63,6 +63,7 @@ def present(
     walk: NoiseWalk,
     setting: state.Setting,
     known: Known,
+    picker: Picker,
     shown: NDArray[Any] | None = None,
     heard: int = 0,
 ) -> BoardData:
@@ -74,6 +75,7 @@ def present(
         walk: The bank under the seed of the noise, at every stop.
         setting: How the votes are cast to begin with.
         known: `know(classifier, …)`.
+        picker: What can be looked at instead.
         shown: The raw image of a query that is no item of the bundle.
         heard: The last thing that the board said and that this answers.
     """
@@ -90,6 +92,7 @@ def present(
             "label": None if query.labels is None else classes[query.labels[0]],
             "values": features.all_of(item) if features else None,
         },
+        picker=picker,
         heads=[{"name": name, "why": known.listening[name]} for name in classifier.fitted.attention.heads],
         votes=[{"name": name, "title": TITLES[name]} for name in SHOWN_FIRST],
         values=[features.few_of(one) for one in nearest] if features else None,

@@ -29,7 +29,7 @@ PLACE = "own_image"  # whether the popover is open
 FILE = "uploaded"
 AWAITED = "awaited_upload"  # id of the job whose end is waited for
 REFUSED = "refused_upload"  # why there is no answer
-NEXT = "next_query"  # what the select box shows when the page is drawn again
+NEXT = "next_query"  # what is looked at when the page is drawn again
 INVERTED = "inverted_uploads"  # queries of which light and dark were exchanged
 RECENT = "recent_uploads"
 REMEMBERED = 5  # pictures of this visitor
@@ -61,7 +61,7 @@ def recent(trained: AttnKNN, asked: str) -> list[str]:
     return [one for one in kept if find(one, trained)]
 
 
-def offer(trained: AttnKNN, query: str, row: DeltaGenerator) -> None:
+def offer(trained: AttnKNN, row: DeltaGenerator) -> None:
     """Offer to ask about a picture of one's own; one that waits for the embedder is waited for beside it."""
     if trained.card["dataset"]["kind"] != "image":
         return
@@ -74,12 +74,16 @@ def offer(trained: AttnKNN, query: str, row: DeltaGenerator) -> None:
     if AWAITED in st.session_state:
         with row:
             st.fragment(_wait, run_every=AGAIN)()
-    elif query in st.session_state.get(INVERTED, ()):
-        row.caption("Light and dark were exchanged: the bank's pictures have the other background.")
+
+
+def tell_inverted(query: str) -> None:
+    """Say so where light and dark of a picture were exchanged."""
+    if query in st.session_state.get(INVERTED, ()):
+        st.caption("Light and dark were exchanged: the bank's pictures have the other background.")
 
 
 def show_next(trained: AttnKNN) -> None:
-    """Choose the picture whose answer has come, before the select box is drawn."""
+    """Choose the picture whose answer has come."""
     query = st.session_state.pop(NEXT, "")
     if find(query, trained):  # not if another checkpoint was chosen meanwhile
         links.write({"query": query, "neighbor": None})

@@ -45,8 +45,15 @@ def handle_of(card: Locator) -> Locator:
     return card.locator(".rank")
 
 
+def look_at(page: Page, query: str) -> None:
+    """Ask the board for another query by typing its id."""
+    page.get_by_label("Another query, by its id").fill(query)
+    page.keyboard.press("Enter")
+    expect(page.locator(".query .id")).to_have_text(query)
+
+
 def choose(page: Page, key: str, option: str) -> None:
-    """Choose from a select box by typing, as one does among 540 ids."""
+    """Choose from a select box by typing."""
     box = page.locator(f".st-key-{key}").get_by_role("combobox")
     box.click()
     box.fill(option)

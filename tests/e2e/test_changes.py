@@ -191,3 +191,25 @@ def test_the_numbers_can_be_taken_away(page, is_changed):
         expected = pd.read_csv(io.StringIO(frame.to_csv(index=False)))
         pd.testing.assert_frame_equal(pd.read_csv(io.StringIO(text)), expected, rtol=1e-9)
     assert read_rounded(document) == read_rounded(json.dumps(prediction.to_dict()))
+
+
+def test_finders_lead_on_and_what_cannot_be_found_is_said(page):
+    visit(page, "/?noise=0.8&k=32")
+    digits, been, words = load("digits"), [], page.locator(".picker .words")
+    for _ in range(2):
+        before = words.inner_text()
+        page.get_by_role("button", name="mistakes").click()
+        expect(words).not_to_have_text(before)
+        expect(words).to_have_text(re.compile(r"^mistakes: \d+ of \d+$"))
+        been.append(page.locator(".query .id").inner_text())
+        prediction = digits.predict_items([been[-1]], 32, LabelNoise("symmetric", 0.8))
+        expect_votes(page, prediction)
+        assert prediction.predicted("attention") != prediction.queries.labels
+    page.get_by_label("Another query, by its id").fill("nobody")
+    page.keyboard.press("Enter")
+    expect(words).to_contain_text("There is no “nobody”. It must be the id of a test item, such as digits/test/0")
+    assert page.locator(".query .id").inner_text() == been[-1]
+    page.go_back()
+    expect(page.locator(".query .id")).to_have_text(been[0])
+    expect(words).to_be_empty()
+    assert len(set(been)) == 2

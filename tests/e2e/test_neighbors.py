@@ -20,6 +20,7 @@ from tests.e2e.boards import (
     handle_of,
     ids_of,
     load,
+    look_at,
     percent,
     said_by,
     settle,
@@ -42,8 +43,7 @@ def test_what_is_set_by_hand_is_what_the_board_computes_and_the_address_says(pag
     visit(page)
     digits = load("digits")
     expect_votes(page, digits.predict_items(["digits/test/0"]))
-    choose(page, "query", "digits/test/25")
-    expect(page.locator(".query .id")).to_have_text("digits/test/25")
+    look_at(page, "digits/test/25")
     slider(page, "k").press("ArrowLeft")
     expect(page.locator(".card")).to_have_count(15)
     slider(page, "k").press("ArrowLeft")

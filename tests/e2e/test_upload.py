@@ -9,7 +9,7 @@ import pytest
 from PIL import Image, ImageDraw
 from playwright.sync_api import Browser, expect
 
-from tests.e2e.boards import choose, settle, visit
+from tests.e2e.boards import look_at, settle, visit
 from tests.e2e.servers import end_workers, serve
 
 pytestmark = pytest.mark.e2e
@@ -46,9 +46,9 @@ def test_a_picture_is_embedded_and_its_link_shared(browser: Browser, tmp_path: P
             answers = page.locator(".answer .number").all_inner_texts()
             link = page.url
             assert "query=upload" in link
-            choose(page, "query", "digits/test/1")
+            look_at(page, "digits/test/1")
             expect(page.locator(".truth")).to_have_text("true label1")
-            choose(page, "query", parse_qs(urlsplit(link).query)["query"][0])
+            look_at(page, parse_qs(urlsplit(link).query)["query"][0])
             expect(page.locator(".answer .number")).to_have_text(answers)
             page.reload()
             settle(page)

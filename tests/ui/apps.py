@@ -8,6 +8,7 @@ from pathlib import Path
 
 from streamlit.testing.v1 import AppTest
 
+from attnknn.ui import links
 from attnknn.ui.board import BoardData
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -29,6 +30,13 @@ def checked(app: AppTest) -> AppTest:
     """The app, where nothing was raised past the page."""
     assert not app.exception, app.exception[0].value
     return app
+
+
+def look_at(app: AppTest, query: str) -> AppTest:
+    """The app once its board has asked for another query."""
+    app.query_params["query"] = query
+    app.session_state[links.WRITTEN] = {name: str(value) for name, value in app.query_params.items()}
+    return checked(app.run())
 
 
 def board(app: AppTest) -> BoardData:

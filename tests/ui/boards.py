@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
+from PIL import Image
+from sklearn.datasets import load_sample_images
 
 from attnknn.ballot import FittedVotes
 from attnknn.bank import entry_neighborhoods, search_exact
@@ -18,7 +20,7 @@ from attnknn.models.attention import Attention
 from attnknn.models.terms import TERMS
 from attnknn.prediction import Prediction
 from attnknn.ui import live
-from attnknn.ui.board import BoardData
+from attnknn.ui.board import BoardData, Picker
 from attnknn.ui.present import Known, present
 from attnknn.ui.state import Setting
 from attnknn.votes import COMPARED
@@ -41,7 +43,8 @@ class World:
 
     def board(self, setting: Setting, query: str | None = None, heard: int = 0) -> BoardData:
         found, walk = self.trained.ask([query or self.query]), live.walk(self.trained, setting.noise.seed)
-        return present(self.trained, found, walk, setting, self.known, heard=heard)
+        picker: Picker = {"ids": [self.query], "finders": ["random", "mistakes"], "words": ""}
+        return present(self.trained, found, walk, setting, self.known, picker, heard=heard)
 
     def decide(self, setting: Setting) -> Prediction:
         by_hand, found = ByHand(setting.flips, setting.dropped, setting.muted), self.trained.ask([self.query])
@@ -57,10 +60,11 @@ def make_board(
 
 
 @lru_cache
-def make_world(n_classes=10, n_heads=3, kind="image", seed=0, classes=None) -> World:
+def make_world(n_classes=10, n_heads=3, kind="image", seed=0, classes=None, n=160) -> World:
+    """A bank of at least n entries, two of each class; its pictures are dots, or for the kind "photo" photographs."""
     rng = np.random.default_rng(seed)
     classes = classes or tuple(str(c) for c in range(n_classes))
-    n_classes, n = len(classes), max(160, 2 * len(classes))
+    n_classes, n = len(classes), max(n, 2 * len(classes))
     centers = rng.normal(size=(n_classes, DIMENSION))
     labels = rng.permutation(np.arange(n) % n_classes)
     keys = unit(centers[labels] + rng.normal(size=(n, DIMENSION)))
@@ -69,8 +73,7 @@ def make_world(n_classes=10, n_heads=3, kind="image", seed=0, classes=None) -> W
     labels, keys = labels[order].astype(np.int32), keys[order].astype(np.float32)
     ids = np.array([f"train/{j}" for j in range(n)])
     found = search_exact(keys, query, POOL, ids)
-    pictures, rows = rng.integers(0, 17, (n + 1, 8, 8)).astype(np.uint8), rng.normal(size=(n + 1, N_FEATURES))
-    inputs = pictures if kind == "image" else rows
+    inputs = INPUTS[kind](rng, n + 1)
     arrays = {
         "entry_ids": np.char.encode(ids),
         "entry_keys": keys,
@@ -92,13 +95,31 @@ def make_world(n_classes=10, n_heads=3, kind="image", seed=0, classes=None) -> W
     card = {
         "name": "random",
         "config": TrainingConfig("random").to_dict(),
-        "dataset": {"kind": kind, "feature_names": [f"mean radius {i}" for i in range(N_FEATURES)]},
+        "dataset": {
+            "kind": "table" if kind == "table" else "image",
+            "feature_names": [f"mean radius {i}" for i in range(N_FEATURES)],
+        },
         "sizes": {"held_out": 40},
     }
     listening = {head: f"listens for {head}" for head in fitted.attention.heads}
     means, telling = inputs[:n_classes].astype(np.float64), range(N_FEATURES if kind == "table" else 0)
     known = Known("0" * 12, listening, means, 255, telling)
     return World(AttnKNN(Bundle(arrays, classes), fitted, card, {}), known)
+
+
+def crop_photographs(rng: np.random.Generator, n: int) -> np.ndarray:
+    """Cut 32 × 32 pixels out of the photographs that come with scikit-learn, at a third of their size."""
+    photographs = [np.asarray(Image.fromarray(one).reduce(3)) for one in load_sample_images().images]
+    height, width = photographs[0].shape[:2]
+    corners = rng.integers(0, (len(photographs), height - 31, width - 31), (n, 3))
+    return np.stack([photographs[which][top : top + 32, left : left + 32] for which, top, left in corners])
+
+
+INPUTS = {
+    "image": lambda rng, n: rng.integers(0, 17, (n, 8, 8)).astype(np.uint8),
+    "photo": crop_photographs,
+    "table": lambda rng, n: rng.normal(size=(n, N_FEATURES)),
+}
 
 
 def some_votes(rng: np.random.Generator, heads: tuple[str, ...]) -> FittedVotes:

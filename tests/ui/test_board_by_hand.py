@@ -201,3 +201,35 @@ def test_a_label_that_is_chosen_back_is_not_a_flip(drawn):
     label.select_option(own)
     page.wait_for_timeout(TOLD_AFTER)
     assert page.locator(".by-hand").is_hidden()
+
+
+CHOOSE = """(box, id) => {
+  box.value = id
+  box.dispatchEvent(new InputEvent("input", { inputType: "insertReplacementText", bubbles: true }))
+}"""  # the list belongs to the browser, where no script can click
+
+
+@pytest.mark.parametrize("how", ["typed", "chosen", "found"])
+def test_another_query_is_asked_for_at_once_and_once(drawn, how):
+    page = drawn(make_board(k=6))
+    page.locator(".why .ask").click()
+    assert told(page, 1)[1] == ids_of(page)[0]
+    been = ids_of(page)[0]
+    drawn(make_board(k=6, query=been, heard=1))
+    assert page.locator(".step").all_inner_texts() == ["test/0"]
+    box = page.get_by_label("Another query, by its id")
+    if how == "typed":
+        box.press_sequentially("test/0")
+        assert page.evaluate("sent.length") == 1, "whoever types may go on"
+        box.press("Enter")
+    elif how == "chosen":
+        box.evaluate(CHOOSE, "test/0")
+    else:
+        page.get_by_role("button", name="mistakes").click()
+    page.wait_for_timeout(TOLD_AFTER)
+    assert page.evaluate("sent.length") == 2
+    link = page.evaluate("sent[1][1].link")
+    assert (link["query"], link["find"]) == (("", "mistakes") if how == "found" else ("test/0", ""))
+    assert box.input_value() == ""
+    drawn(make_board(k=6, heard=2))
+    assert page.locator(".step").count() == 0, "nobody has come here from a neighbor"

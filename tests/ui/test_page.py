@@ -19,7 +19,7 @@ from attnknn.bundle import POOL
 from attnknn.by_hand import ByHand, decide_by_hand
 from attnknn.cli import app as terminal
 from attnknn.ui import neighbors, shell, state, store
-from tests.ui.apps import PAGES, REPOSITORY, board, checked, errors, new_app, notices, open_app
+from tests.ui.apps import PAGES, REPOSITORY, board, checked, errors, look_at, new_app, notices, open_app
 
 CHECKPOINTS = ("digits", "iris", "breast_cancer")
 WEIGHTS = (REPOSITORY / "checkpoints/digits/weights.safetensors").stat().st_size
@@ -27,10 +27,20 @@ load = lru_cache(attnknn.load)
 LINK = {"checkpoint": "iris", "query": "iris/test/7", "k": "5", "temperature": "2.0", "noise": "0.3"}
 LINK |= {"kind": "pair", "seed": "4"}
 LINKED = {"k": 5, "temperature": 2.0, "noise": LabelNoise("pair", 0.3, seed=4)}
-KEYS = {"checkpoint", "query"}
-FINDER_KEYS = {"find_random", "find_mistakes", "find_most_uncertain", "find_votes_disagree"}
-BY_HAND = {"k", "temperature", "noise", "kind", "seed", "flips", "dropped", "muted", "averages", "neighbor"}
-"""What a link sets on the board."""
+IN_A_LINK = {
+    "checkpoint",
+    "query",
+    "k",
+    "temperature",
+    "noise",
+    "kind",
+    "seed",
+    "flips",
+    "dropped",
+    "muted",
+    "averages",
+}
+IN_A_LINK |= {"neighbor"}
 
 
 def predict(name="digits", query=None, k=None, noise=None, temperature=1.0):
@@ -75,9 +85,8 @@ def test_every_checkpoint_opens(name):
 
 def test_every_control_has_its_key():
     app = open_app()
-    assert {one.key for one in app.selectbox} == KEYS
-    assert {one.key for one in app.button} == FINDER_KEYS
-    assert not [*app.slider, *app.select_slider, *app.number_input], "the rest is set on the board"
+    assert {one.key for one in app.selectbox} == {"checkpoint"}
+    assert not [*app.button, *app.slider, *app.select_slider, *app.number_input], "the rest is set on the board"
 
 
 @pytest.mark.parametrize("script", PAGES)
@@ -140,9 +149,9 @@ def test_a_label_flipped_by_hand_reaches_those_who_live_near_it():
 # Controls
 
 
-def test_another_query_keeps_what_is_set_and_forgets_the_neighbor():
-    app = open_app(k="5", flips=f"{SECOND}:3", neighbor=SECOND)
-    checked(app.selectbox(key="query").set_value("digits/test/9").run())
+def test_another_query_keeps_what_is_set():
+    app = open_app(k="5", flips=f"{SECOND}:3")
+    look_at(app, "digits/test/9")
     assert_shows(app, query="digits/test/9", k=5, flips={SECOND: 3})
     assert app.query_params == {"query": "digits/test/9", "k": "5", "flips": f"{SECOND}:3"}
     assert not app.warning
@@ -159,49 +168,12 @@ def test_another_checkpoint_starts_with_its_own_first_query_and_keeps_the_knobs(
 
 def test_the_address_is_followed_wherever_it_leads():
     app = open_app(k="5")
-    checked(app.selectbox(key="query").set_value("digits/test/9").run())
+    look_at(app, "digits/test/9")
     app.query_params.clear()
     app.query_params.update({"k": "7", "checkpoint": "iris"})  # what Back does
     checked(app.run())
     assert_shows(app, "iris", k=7)
-    assert (app.selectbox(key="checkpoint").value, app.selectbox(key="query").value) == ("iris", "iris/test/0")
-
-
-@pytest.mark.parametrize("finder", ["mistakes", "most_uncertain", "votes_disagree"])
-def test_a_finder_steps_through_what_it_finds(finder):
-    app = open_app(noise="0.8", k="32")
-    key, seen = f"find_{finder}", []
-    for _ in range(4):
-        checked(app.button(key=key).click().run())
-        seen.append(app.selectbox(key="query").value)
-        assert board(app)["query"]["id"] == seen[-1]
-    assert len(set(seen)) == 4
-    answer = predict(query=seen[-1], k=32, noise=LabelNoise("symmetric", 0.8)).to_dict()
-    predicted = {name: vote["predicted"] for name, vote in answer["votes"].items()}
-    if finder == "mistakes":
-        assert predicted["attention"] != answer["label"]
-    if finder == "votes_disagree":
-        assert len({predicted[name] for name in ("uniform", "distance", "attention")}) > 1
-
-
-def test_a_finder_starts_again_after_the_last():
-    app = open_app(checkpoint="iris")
-    seen = []
-    for _ in range(3):
-        checked(app.button(key="find_mistakes").click().run())
-        seen.append(app.selectbox(key="query").value)
-    assert seen[0] == seen[2] != seen[1], "iris has two mistakes under clean labels"
-
-
-def test_a_finder_that_finds_nothing_cannot_be_pressed():
-    assert open_app(k="1", temperature="1.0").button(key="find_votes_disagree").disabled
-
-
-def test_random_goes_to_a_test_item(monkeypatch):
-    monkeypatch.setattr(neighbors.random, "choice", lambda ids: ids[123])
-    app = open_app()
-    checked(app.button(key="find_random").click().run())
-    assert_shows(app, query="digits/test/123")
+    assert app.selectbox(key="checkpoint").value == "iris"
 
 
 # Links that do not fit
@@ -238,7 +210,7 @@ def test_a_value_that_does_not_fit_gets_a_sentence_and_a_usable_page(name, said,
     assert f"the link says {name}={said}." in sentence
     assert sentence.endswith(f"Showing {name} = {shown}.")
     assert_shows(app)
-    checked(app.selectbox(key="query").set_value("digits/test/9").run())
+    look_at(app, "digits/test/9")
     assert_shows(app, query="digits/test/9")
     assert not app.warning, "what the visitor sets is not the link's fault"
 
@@ -255,9 +227,9 @@ def test_an_unknown_checkpoint_names_those_that_exist():
 
 @pytest.mark.parametrize("said", ["x" * 30_000, "9" * 30_000, "-" * 30_000, "%" * 3_000, "💥" * 3_000, "inf", "1e999"])
 def test_absurd_values_are_cut_and_do_no_harm(said):
-    app = open_app(**dict.fromkeys(KEYS | BY_HAND, said))
+    app = open_app(**dict.fromkeys(IN_A_LINK, said))
     assert not app.error
-    assert len(notices(app)) == len(KEYS | BY_HAND)
+    assert len(notices(app)) == len(IN_A_LINK)
     assert all(len(sentence) < 300 for sentence in notices(app))
     assert_shows(app)
 
@@ -275,8 +247,7 @@ def test_spellings_of_a_usable_value_get_no_complaint():
 def test_a_page_that_is_started_by_itself_shows_itself():
     app = checked(AppTest.from_file(REPOSITORY / "pages" / "neighbors.py", default_timeout=60).run())
     assert_shows(app)
-    app.selectbox(key="query").set_value("digits/test/5")
-    assert_shows(checked(app.run()), query="digits/test/5")
+    assert_shows(look_at(app, "digits/test/5"), query="digits/test/5")
 
 
 def test_names_that_nobody_knows_are_left_alone():
@@ -355,7 +326,7 @@ def test_what_nobody_foresaw_gets_a_number_and_stays_in_the_log(monkeypatch, cap
     def fail(*_):
         raise RuntimeError("/home/teacher/secret.txt")
 
-    monkeypatch.setattr(neighbors, "draw", fail)
+    monkeypatch.setattr(neighbors, "draw_board", fail)
     with caplog.at_level(logging.ERROR, "attnknn.ui"):
         app = open_app()
     (sentence,) = errors(app)
@@ -416,7 +387,7 @@ class Refuse:
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
 sys.meta_path.insert(0, Refuse())
-from tests.ui.apps import PAGES, board, checked, new_app, open_app
+from tests.ui.apps import PAGES, board, checked, look_at, new_app, open_app
 
 assert PAGES
 for page in PAGES:
@@ -424,7 +395,7 @@ for page in PAGES:
 app = open_app(noise="0.4", k="33")
 for name in ("iris", "breast_cancer", "digits"):
     checked(app.selectbox(key="checkpoint").set_value(name).run())
-    checked(app.button(key="find_mistakes").click().run())
+    look_at(app, name + "/test/3")
     assert not app.error and len(board(app)["live"]["ids"]) == 64
 assert not {"torch", "faiss", "umap", "numba"} & set(sys.modules)
 print("every page works")

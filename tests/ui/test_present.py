@@ -17,6 +17,7 @@ from attnknn.config import NOISE_KINDS
 from attnknn.evaluation.listening import listen_on_test
 from attnknn.evaluation.response import RACING
 from attnknn.ui import live, state
+from attnknn.ui.board import Picker
 from attnknn.ui.palette import class_colors
 from attnknn.ui.present import FEATURES_ON_A_CARD, SHOWN_FIRST, describe_source, know, present
 from attnknn.ui.state import Setting
@@ -27,6 +28,7 @@ load = lru_cache(attnknn.load)
 known = lru_cache(lambda name: know(load(name), "abc123"))
 walk = lru_cache(lambda name, seed: live.walk(load(name), seed))
 NOISE = LabelNoise("symmetric", 0.4, seed=3)
+PICKER: Picker = {"ids": ["digits/test/0"], "finders": ["random"], "words": ""}
 SETTING = Setting(9, 1.4, NOISE, muted=("nearest",), averages=True)
 
 
@@ -35,7 +37,7 @@ def show(name, item=None, setting=SETTING, heard=0):
     """The board of one item, by default the sixth test query."""
     trained = load(name)
     query = trained.ask([item or str(trained.queries.ids[5])])
-    return present(trained, query, walk(name, setting.noise.seed), setting, known(name), heard=heard)
+    return present(trained, query, walk(name, setting.noise.seed), setting, known(name), PICKER, heard=heard)
 
 
 @pytest.fixture(scope="module", params=CHECKPOINTS)
@@ -145,7 +147,7 @@ def test_a_picture_that_is_no_item_is_shown_as_it_came():
     trained, picture = load("digits"), np.eye(8) * 16
     key, logits = trained.queries.keys[:1], trained.queries.logits[:1]
     query = trained.ask_embedded(key, logits, 64, ["own/1"])
-    board = present(trained, query, walk("digits", 3), SETTING, known("digits"), picture)
+    board = present(trained, query, walk("digits", 3), SETTING, known("digits"), PICKER, picture)
     np.testing.assert_allclose(read_tiles(board["atlas"], 1)[0], np.eye(8) * 255, atol=1)
     assert board["query"] == {"id": "own/1", "label": None, "values": None}
 

@@ -15,7 +15,7 @@ import attnknn
 from attnknn.ui import upload
 from attnknn.work.encoding import encode_input
 from attnknn.work.submit import submit_encoding
-from tests.ui.apps import board, checked, errors, notices, open_app
+from tests.ui.apps import board, checked, errors, look_at, notices, open_app
 from tests.ui.training import markdown
 
 WAKING = "The embedder is waking up; the first picture takes some seconds."
@@ -113,11 +113,10 @@ def numbers(packed: str):
 
 def test_pictures_of_before_stay_in_the_list(query):
     app = open_app(query=query)
-    assert app.selectbox(key="query").options[:3] == ["digits/test/0", query, "digits/test/1"]
-    checked(app.selectbox(key="query").set_value("digits/test/5").run())
-    assert query in app.selectbox(key="query").options
-    checked(app.selectbox(key="query").set_value(query).run())
-    assert board(app)["query"]["id"] == query
+    assert board(app)["picker"]["ids"][:3] == ["digits/test/0", query, "digits/test/1"]
+    look_at(app, "digits/test/5")
+    assert query in board(app)["picker"]["ids"]
+    assert board(look_at(app, query))["query"]["id"] == query
 
 
 def test_another_checkpoint_does_not_know_the_picture(query):
@@ -157,7 +156,7 @@ def test_a_bad_file_is_answered_where_it_was_given_and_costs_nothing(table):
     assert sentence.startswith("A picture must be a PNG, JPEG or WEBP file")
     assert board(app)["query"]["id"] == "digits/test/7"
     assert not table.all()
-    checked(app.selectbox(key="query").set_value("digits/test/9").run())
+    look_at(app, "digits/test/9")
     assert errors(app) == [sentence], "it stays until it is read"
     checked(app.file_uploader(key=upload.FILE).set_value(("b.png", drawn(), "image/png")).run())
     assert not errors(app)
@@ -208,7 +207,7 @@ def test_only_the_last_pictures_are_remembered(table):
         work(table, job)
         app.session_state[upload.NEXT] = upload.BEFORE + job.id
         checked(app.run())
-    own = [one for one in app.selectbox(key="query").options if one.startswith(upload.BEFORE)]
+    own = [one for one in board(app)["picker"]["ids"] if one.startswith(upload.BEFORE)]
     assert len(own) == upload.REMEMBERED
     assert own[0] == upload.BEFORE + job.id
 

@@ -12,6 +12,7 @@ picture and no build step: the files are read once, when this module is imported
     sheet.js     colors and atlas as style rules   ledger.js    why a neighbor has its weight
     flips.js     which flips change an answer      mind.js      these flips as cards
     reach.js     what so many flips can do         board.js     links, keyboard, entry point
+    picker.js    another query
 
 Names of classes, features and items are untrusted text: the scripts only ever set them as text.
 """
@@ -41,6 +42,20 @@ class Query(TypedDict):
     id: str
     label: str | None
     values: list[Feature] | None
+
+
+class Picker(TypedDict):
+    """What else can be looked at.
+
+    Attributes:
+        ids: Queries that are offered by their ids; any other can be typed.
+        finders: Names of ways to find one.
+        words: What a finder, or the search for an id, says of the query that is shown.
+    """
+
+    ids: list[str]
+    finders: list[str]
+    words: str
 
 
 class Source(TypedDict):
@@ -73,6 +88,7 @@ class BoardData(TypedDict):
     classes: list[str]
     colors: list[str]
     query: Query
+    picker: Picker
     heads: list[dict[str, str]]
     votes: list[dict[str, str]]
     values: list[list[Feature]] | None
@@ -86,7 +102,7 @@ class BoardData(TypedDict):
 
 SCRIPTS = (
     *("dom", "sheet", "bank", "votes", "reach", "flips", "compose", "controls"),
-    *("query", "cards", "heat", "race", "curve", "mind", "ledger", "board"),
+    *("picker", "query", "cards", "heat", "race", "curve", "mind", "ledger", "board"),
 )
 STYLES = ("board", "controls", "query", "cards", "heat", "race", "curve", "ledger", "narrow")
 

@@ -33,6 +33,7 @@ function openBoard(root) {
     data: null, // what is drawn: composed of these
     told: 0, // number of the last thing that the server was told
     asked: null, // id of the query that was asked for here
+    finder: null, // or who is to find it
     trail: [], // ids of the queries before it
     hot: 0, // index of the neighbor that is shown
     head: ALL,
@@ -43,6 +44,7 @@ function openBoard(root) {
     heatWidth: 0,
   }
   openControls(view)
+  openPicker(view)
   openMind(view)
   listen(view)
   return view
@@ -84,7 +86,7 @@ function adopt(view, given) {
   const mayAdopt = !view.given || !isAhead(view, given.heard)
   if (!isSameQuery) view.hot = 0
   if (!isSameQuery && mayAdopt && view.asked !== given.query.id) view.trail = view.trail.slice(0, Math.max(view.trail.indexOf(given.query.id), 0))
-  if (mayAdopt) view.asked = null
+  if (mayAdopt) view.asked = view.finder = null
   if (mayAdopt) view.setting = given.setting
   view.given = given
   view.live = readPayload(given.live)
@@ -112,6 +114,7 @@ function draw(view) {
   set(root, "data-kind", data.kind)
   set(root, "data-names", data.classes.some((name) => name.length > 3) ? "long" : "short")
   if (!view.heatWidth) measure(view)
+  drawPicker(view)
   drawQuery(view)
   drawCards(view)
   drawAverages(view)

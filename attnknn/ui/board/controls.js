@@ -122,10 +122,13 @@ function toggleHead(view, name) {
 
 function askAbout(view, id, isBack = false) {
   if (view.asked === id) return
-  view.trail = isBack ? view.trail.slice(0, view.trail.indexOf(id)) : [...view.trail, view.given.query.id]
-  view.asked = id
-  view.setting = { ...view.setting, neighbor: null }
-  tell(view)
+  seek(view, { asked: id, trail: isBack ? view.trail.slice(0, view.trail.indexOf(id)) : [...view.trail, view.given.query.id] })
+}
+
+// For another query: by its id, or by the name of a finder.
+function seek(view, { asked = null, finder = null, trail }) {
+  Object.assign(view, { asked, finder, trail, setting: { ...view.setting, neighbor: null } })
+  tell(view, 0)
 }
 
 function askAboutNeighbor(view, j) {
@@ -134,13 +137,13 @@ function askAboutNeighbor(view, j) {
 
 // ---- What the server and the address learn
 
-function tell(view) {
+function tell(view, after = TELL_AFTER) {
   clearTimeout(view.telling)
   view.telling = setTimeout(() => {
     view.telling = 0
     view.told = Math.max(view.told, view.given.heard) + 1
-    view.send({ number: view.told, link: { ...writeLink(view.setting), query: view.asked ?? "" } })
-  }, TELL_AFTER)
+    view.send({ number: view.told, link: { ...writeLink(view.setting), query: view.asked ?? "", find: view.finder ?? "" } })
+  }, after)
 }
 
 // Whether the server has yet to hear, or to answer, what is set here.
