@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from itertools import pairwise
 from typing import Literal
 
 from PIL import Image
@@ -24,7 +25,9 @@ FILMS = {
 }
 """Noise slides from 0 to 60 %: attention keeps its answer where the others lose theirs, and the other way round."""
 
-LAST, WIDTH, FRAME, REST = 60, 900, 150, 1500  # percent, pixels, milliseconds a frame, and of the last
+LAST, WIDTH = 60, 900  # percent, pixels
+FRAME, TURN = 1700, 5000
+"""Milliseconds that a picture stays: to be read, and longer where an answer has turned; two minutes in all."""
 
 
 def settle(page: Page) -> None:
@@ -33,23 +36,25 @@ def settle(page: Page) -> None:
 
 
 def film(browser: Browser, address: str, name: str) -> None:
-    """Press the arrow key of the noise slider, and take a picture after each press."""
+    """Press the arrow key of the noise slider, and take a picture before each press and after the last."""
     context = browser.new_context(viewport={"width": 1440, "height": 1500})
     page = context.new_page()
     page.goto(address + FILMS[name])
     settle(page)
     page.wait_for_timeout(1000)
     board, slider = page.locator(".board"), page.locator(".controls [name=noise]")
-    frames = []
+    frames: list[Image.Image] = []
+    answers: list[list[str]] = []
     for _ in range(LAST + 1):
         settle(page)
+        answers.append(board.locator(".race .chip").all_inner_texts())
         picture = Image.open(io.BytesIO(board.screenshot())).convert("RGB")
         height = round(WIDTH * picture.height / picture.width)
         frames.append(picture.resize((WIDTH, height), Image.Resampling.LANCZOS))
         slider.press("ArrowRight")
     path = ROOT / "docs" / "images" / f"{name}.webp"
-    times = [FRAME] * LAST + [REST]
-    frames[0].save(path, save_all=True, append_images=frames[1:], duration=times, loop=0, quality=60, method=4)
+    times = [FRAME if now == before else TURN for before, now in pairwise(answers)]
+    frames[0].save(path, save_all=True, append_images=frames[1:], duration=[TURN, *times], loop=0, quality=60, method=4)
     context.close()
 
 
