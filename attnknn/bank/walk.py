@@ -49,11 +49,23 @@ class NoiseWalk:
     dissents: NDArray[np.float64]
 
     @cached_property
-    def prototypes(self) -> NDArray[np.float64]:
-        """Unit mean key of each class, zeros for a class without entries, shape (G, S, C, D)."""
-        lengths = np.linalg.norm(self.sums, axis=-1, keepdims=True)
-        present = lengths > 1e-9
-        return np.where(present, self.sums / np.where(present, lengths, 1), 0)
+    def squares(self) -> NDArray[np.float64]:
+        """‖m_c‖² of each class sum m, shape (G, S, C)."""
+        return np.einsum("gscd,gscd->gsc", self.sums, self.sums)
+
+    def cosines(self, keys: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return cos(z, μ_c) = z · m_c / ‖m_c‖ of unit keys to the class averages at every stop; 0 for an empty class.
+
+        Args:
+            keys: z, shape (R, D).
+
+        Returns:
+            Shape (G, S, C, R).
+        """
+        lengths = np.sqrt(self.squares)
+        dots: NDArray[np.float64] = np.tensordot(self.sums, keys, (-1, -1))
+        dots *= np.divide(1, lengths, out=np.zeros_like(lengths), where=lengths > 1e-9)[..., None]
+        return dots
 
     @cached_property
     def n_pairs(self) -> int:
@@ -74,11 +86,19 @@ class NoiseWalk:
 
     def followers_of(self, rows: NDArray[np.integer]) -> tuple[NDArray[np.integer], NDArray[np.integer]]:
         """Find who else has one of some entries in its neighborhood: rows of followers, and whom each follows."""
-        is_asked = np.zeros(len(self.entries) + 1, np.bool_)  # the last for −1, nobody
-        is_asked[rows] = True
+        everyone, ends = self._followers
+        followers = np.concatenate([everyone[ends[row] : ends[row + 1]] for row in rows])
+        followed = np.repeat(rows, ends[rows + 1] - ends[rows])
+        order = np.argsort(followers, kind="stable")
+        order = order[~np.isin(followers[order], rows)]
+        return followers[order], followed[order]
+
+    @cached_property
+    def _followers(self) -> tuple[NDArray[np.integer], NDArray[np.integer]]:
+        """Followers of nobody, of entry 0, of entry 1, …; those of entry i lie from ends[i] to ends[i + 1]."""
         near = self.entries.neighborhoods[:, :NEIGHBORHOOD]
-        followers, places = np.nonzero(is_asked[near] & ~is_asked[:-1, None])
-        return followers, near[followers, places]
+        ends = np.cumsum(np.bincount(near.ravel() + 1, minlength=len(near) + 1))
+        return np.argsort(near, axis=None) // near.shape[1], ends
 
     def change_labels(self, flips: Mapping[int, int]) -> NoiseWalk:
         """Return the bank with some labels changed by hand, after the noise: they are the same at every stop.

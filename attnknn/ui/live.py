@@ -10,12 +10,11 @@ made for; at other stops these follow with the next payload, which knows the fli
 
 from __future__ import annotations
 
-from base64 import b64encode
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from attnknn.arrays import softmax
 from attnknn.ballot import ATTENTIONS, FittedVotes
@@ -26,9 +25,22 @@ from attnknn.config import NOISE_KINDS, LabelNoise
 from attnknn.data.noise import draw_noise
 from attnknn.models.attention import Attention
 from attnknn.models.terms import TERMS, Surroundings
+from attnknn.ui.packing import pack_tables
 
-NOBODY = 2**32 - 1
+NOBODY = -1
 """Stands for no entry where entries are numbered."""
+
+AT_A_STOP, AT_HERE = 2.0**-20, 2.0**-24
+UNITS = {
+    **dict.fromkeys(("contrast", "query_cosines", "dissents"), AT_A_STOP),
+    **dict.fromkeys(("cosines_here", "gram"), AT_HERE),
+}
+"""How finely real numbers are told: each is right within half of its unit.
+
+Scores that are off by at most δ move no sum of weights by more than tanh(δ / 2). A contrast at a stop that is off by
+half a unit, times a coefficient of 5, at the lowest temperature of 0.05: δ = 4.8e-5, and weights are right within
+2.4e-5. Where labels are flipped in the browser, errors add up over flips: what is moved there is told more finely.
+"""
 
 
 def walk(classifier: AttnKNN, seed: int) -> NoiseWalk:
@@ -54,8 +66,8 @@ def lay_out(
         flips: Labels flipped by hand, class by id of entry: of any entries.
 
     Returns:
-        Plain JSON types; arrays are base64 of little-endian numbers, in the order of their axes. Entries are
-        numbered from 0: first the P nearest, in order, then who lives near them.
+        Plain JSON types; tables are packed by `attnknn.ui.packing`. Entries are numbered from 0: first the P nearest,
+        in order, then who lives near them.
     """
     rows = _nearest(query)
     keys = walk.entries.table.keys[rows]
@@ -76,9 +88,15 @@ def lay_out(
         "fitted": _fitted(fitted),
         "content": _content(fitted, query, keys),
         "baseline": softmax(query.logits[0].astype(np.float64)).tolist(),
-        **_neighborhoods(walk, changed, rows, int(query.groups[0])),
-        **_class_facts(changed, query, rows, here),
-        "gram": _pack(_around(query, keys) @ keys.T, "<f4"),
+        "squares": changed.squares[here].tolist(),
+        "tables": pack_tables(
+            {
+                **_neighborhoods(walk, changed, rows, int(query.groups[0])),
+                **_class_facts(changed, _around(query, keys), rows, here),
+                "gram": (keys @ keys.T)[np.tril_indices(len(keys), -1)],
+            },
+            UNITS,
+        ),
     }
 
 
@@ -97,7 +115,9 @@ def _around(query: Queries, keys: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.vstack([keys, query.keys.astype(np.float64)])
 
 
-def _neighborhoods(walk: NoiseWalk, changed: NoiseWalk, rows: NDArray[np.integer], group: int) -> dict[str, Any]:
+def _neighborhoods(
+    walk: NoiseWalk, changed: NoiseWalk, rows: NDArray[np.integer], group: int
+) -> dict[str, NDArray[Any]]:
     """Number everybody whose label some number about the neighbors depends on, with labels and luck.
 
     The neighbors keep the luck they have without anybody's hand, which the browser plays itself; labels of others
@@ -108,38 +128,37 @@ def _neighborhoods(walk: NoiseWalk, changed: NoiseWalk, rows: NDArray[np.integer
     followers, followed = walk.followers_of(rows)
     others = np.setdiff1d(np.concatenate([near[near >= 0], followers]), rows)
     everybody = np.concatenate([rows, others])
-    number = np.full(len(entries) + 1, NOBODY, np.uint32)  # the last for −1, nobody
+    number = np.full(len(entries) + 1, NOBODY)  # the last for −1, nobody
     number[everybody] = np.arange(len(everybody))
 
     def collect(first: NDArray[Any], then: NDArray[Any]) -> NDArray[Any]:
         return np.concatenate([first[..., rows], then[..., others]], axis=-1)
 
     return {
-        "labels": _pack(collect(walk.labels, changed.labels), "u1"),
-        "flips_at": _pack(walk.flips_at[everybody], "u1"),
-        "others": _pack(collect(walk.others, changed.others), "u1"),
-        "neighborhoods": _pack(number[near], "<u4"),
-        "is_own_group": _pack((entries.groups[everybody] == group) & (group >= 0), "u1"),
-        "followers": _pack(np.stack([number[followers], number[followed]], axis=1), "<u4"),
+        "labels": collect(walk.labels, changed.labels),
+        "flips_at": walk.flips_at[everybody],
+        "others": collect(walk.others, changed.others).ravel(),
+        "neighborhoods": number[near].ravel(),
+        "is_own_group": (entries.groups[everybody] == group) & (group >= 0),
+        "followers": np.stack([number[followers], number[followed]], axis=1),
     }
 
 
-def _class_facts(walk: NoiseWalk, query: Queries, rows: NDArray[np.integer], here: tuple[int, int]) -> dict[str, Any]:
+def _class_facts(
+    walk: NoiseWalk, around: NDArray[np.float64], rows: NDArray[np.integer], here: tuple[int, int]
+) -> dict[str, NDArray[Any]]:
     """Say at every stop what hangs on all labels of the bank, and more of class sums at the one in force."""
-    keys = _around(query, walk.entries.table.keys[rows])
-    cosines = walk.prototypes @ keys.T  # (G, S, C, P + 1)
-    labels = walk.labels_of(rows)[..., None, :]
-    own = np.take_along_axis(cosines[..., :-1], labels, axis=2)
-    np.put_along_axis(rivals := cosines[..., :-1].copy(), labels, -np.inf, axis=2)
-    sums = walk.sums[here]
-    return {
-        "contrast": _pack(own[:, :, 0] - rivals.max(axis=2), "<f4"),
-        "average_distances": _pack(np.sqrt(np.maximum(2 - 2 * cosines[..., -1], 0)), "<f4"),
-        "counts": _pack(walk.counts, "<u4"),
-        "dissents": _pack(walk.dissents, "<f4"),
-        "dots": _pack(keys @ sums.T, "<f4"),
-        "squares": (sums * sums).sum(axis=1).tolist(),
+    cosines = walk.cosines(around)  # (G, S, C, P + 1)
+    facts = {
+        "query_cosines": cosines[..., -1],
+        "cosines_here": cosines[here].T.copy(),  # before own labels are struck out of the others
+        "counts": walk.counts,
+        "dissents": walk.dissents[..., None],
     }
+    labels, rivals = walk.labels_of(rows)[..., None, :], cosines[..., :-1]
+    own = np.take_along_axis(rivals, labels, axis=2)[:, :, 0]
+    np.put_along_axis(rivals, labels, -np.inf, axis=2)
+    return facts | {"contrast": own - rivals.max(axis=2)}
 
 
 def _content(fitted: FittedVotes, query: Queries, keys: NDArray[np.float64]) -> dict[str, list[float]]:
@@ -167,7 +186,3 @@ def _fitted(fitted: FittedVotes) -> dict[str, Any]:
 def _attention(attention: Attention) -> dict[str, Any]:
     arrays = attention.to_arrays()
     return {name: arrays[name].tolist() for name in ("coefficients", "sink", "seat", "pull") if name in arrays}
-
-
-def _pack(array: ArrayLike, kind: str) -> str:
-    return b64encode(np.ascontiguousarray(array, dtype=kind).tobytes()).decode("ascii")

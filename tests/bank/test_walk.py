@@ -28,7 +28,8 @@ def walk(trained) -> NoiseWalk:
 
 def assert_same(walk: NoiseWalk, kind: int, stop: int, seen: Observation) -> None:
     np.testing.assert_array_equal(walk.labels_of(np.arange(len(seen.entries)))[kind, stop], seen.labels)
-    np.testing.assert_allclose(walk.prototypes[kind, stop], seen.prototypes, atol=1e-9)
+    some = seen.entries.table.keys[::7]
+    np.testing.assert_allclose(walk.cosines(some)[kind, stop], seen.prototypes @ some.T, atol=1e-9)
     np.testing.assert_array_equal(walk.counts[kind, stop] / len(seen.entries), seen.prior)
     assert walk.dissents[kind, stop] == pytest.approx(seen.dissent, abs=1e-12)
 

@@ -20,6 +20,7 @@ from attnknn.evaluation.response import RACING
 from attnknn.models.attention import HEADS, Attention, explain_scores, terms_of
 from attnknn.ui import board, live
 from attnknn.ui.state import TEMPERATURES
+from tests.ui.boards import make_world
 
 pytestmark = [pytest.mark.e2e, pytest.mark.skipif(not shutil.which("chromium"), reason="needs Chromium")]
 
@@ -29,8 +30,12 @@ SCRIPTS = [Path(board.__file__).with_name(f"{name}.js").read_text(encoding="utf-
 OPEN = """async (js) => {
   window.votes = await import(URL.createObjectURL(new Blob([js], { type: "text/javascript" })))
 }"""
-load = lru_cache(attnknn.load)
 walk = lru_cache(lambda name, seed: live.walk(load(name), seed))
+
+
+@lru_cache
+def load(name):
+    return make_world(100, n=1000).trained if name == "a hundred classes" else attnknn.load(name)
 
 
 @dataclass(frozen=True)
@@ -141,13 +146,13 @@ def assert_same(said, state: State, fitted) -> None:
                 np.testing.assert_allclose(told[part], getattr(vote, part)[0], **AGREES, err_msg=f"{name}.{part}")
 
 
-def check_states(browser_votes, seed, n, fitted_of):
+def check_states(browser_votes, seed, n, fitted_of, checkpoints=CHECKPOINTS, **fixed):
     """Half of the payloads do not know the flips of their state; half know them, and were made for other noise."""
     rng = np.random.default_rng(seed)
     for number in range(n):
-        checkpoint = CHECKPOINTS[number % len(CHECKPOINTS)]
+        checkpoint = checkpoints[number % len(checkpoints)]
         fitted = fitted_of(checkpoint)
-        state = draw_state(rng, checkpoint, fitted)
+        state = replace(draw_state(rng, checkpoint, fitted), **fixed)
         if number % 2:
             payload = make_payload(state, fitted)
         else:
@@ -176,6 +181,28 @@ def test_the_browser_casts_the_votes_that_python_casts(browser_votes):
 
 def test_so_it_does_for_every_head_there_is(browser_votes):
     check_states(browser_votes, 1, 6, lru_cache(every_head))
+
+
+def test_so_it_does_for_a_hundred_classes(browser_votes):
+    check_states(browser_votes, 6, 8, lambda name: load(name).fitted, ["a hundred classes"])
+
+
+def test_so_it_does_where_a_low_temperature_makes_most_of_what_is_rounded(browser_votes):
+    check_states(browser_votes, 7, 12, lambda name: load(name).fitted, temperature=min(TEMPERATURES))
+
+
+def test_so_it_does_where_all_but_one_of_a_class_are_flipped(browser_votes):
+    """Rounding adds up over all that was moved, and little is left of the class sum."""
+    fitted = every_head("iris")
+    for query in load("iris").queries.ids[:8]:
+        state = State("iris", str(query), 64, 0.05, LabelNoise(), (), {}, ())
+        neighbors = cast_in_python(state, fitted)[0].around.labels[0]
+        ids = load("iris").entries.ids[load("iris").ask([state.query]).pool.entries[0]]
+        gone = int(np.bincount(neighbors).argmax())
+        flips = {str(entry): (gone + 1) % 3 for entry in ids[:64][neighbors == gone][:-1]}
+        payload = make_payload(state, fitted)
+        state = replace(state, flips=flips)
+        assert_same(browser_votes("castVotes", payload, state.in_browser), state, fitted)
 
 
 @pytest.mark.slow
@@ -247,4 +274,4 @@ def test_a_payload_is_small(checkpoint):
     state = State(checkpoint, str(trained.queries.ids[0]), 16, 1.0, LabelNoise(), (), {}, ())
     size = len(json.dumps(make_payload(state, trained.fitted), allow_nan=False))
     print(f"{checkpoint}: {size / 1000:.0f} kB")
-    assert size < 240_000
+    assert size < 85_000

@@ -143,7 +143,7 @@ def test_a_label_flipped_by_hand_reaches_those_who_live_near_it():
     assert near["flips"] == {}
     assert flipped["flips"] == {SECOND: 3}
     assert flipped["ids"] == near["ids"]
-    assert flipped["counts"] != near["counts"]
+    assert flipped["tables"] != near["tables"]
 
 
 # Controls

@@ -11,12 +11,7 @@
 // search had not found: the next one moves up.
 
 const SIZE = 20 // entries of a neighborhood that count
-const NOBODY = 2 ** 32 - 1
-const PACKED = {
-  labels: Uint8Array, flips_at: Uint8Array, others: Uint8Array, is_own_group: Uint8Array,
-  neighborhoods: Uint32Array, followers: Uint32Array, counts: Uint32Array,
-  contrast: Float32Array, average_distances: Float32Array, dissents: Float32Array, dots: Float32Array, gram: Float32Array,
-} // prettier-ignore
+const NOBODY = -1
 
 /** base64 → typed array */
 function unpack(text, Kind) {
@@ -26,10 +21,50 @@ function unpack(text, Kind) {
   return new Kind(bytes.buffer)
 }
 
+/** attnknn/ui/packing.py, backwards: tables by name */
+export function unpackTables({ heads, codes }) {
+  const words = unpack(codes, Int32Array)
+  const tables = {}
+  let at = 0
+  for (const name in heads) {
+    const [size, n, q, unit] = heads[name]
+    tables[name] = new (unit === 1 ? Int32Array : Float64Array)(size)
+    at = readTable(tables[name], words, at, n, q, unit)
+  }
+  return tables
+}
+
+/** 32 bits from a bit on */
+const bitsFrom = (words, at) => (words[at >> 5] << (at & 31)) | ((words[(at >> 5) + 1] >>> 1) >>> (31 - (at & 31)))
+
+/** fill a table of n columns with what is coded from a bit on: steps from row to row → where the next table starts */
+function readTable(table, words, at, n, q, unit) {
+  for (let i = 0; i < table.length; i++) {
+    const zeros = Math.clz32(bitsFrom(words, at))
+    const folded = (bitsFrom(words, at + zeros) >>> (31 - zeros - q)) - (1 << q)
+    table[i] = unit * ((folded >> 1) ^ -(folded & 1)) + (i < n ? 0 : table[i - n])
+    at += 2 * zeros + q + 1
+  }
+  return at
+}
+
+/** cos(z_i, z_j), P × P, from what is below the diagonal; a last row for the query, from its distances: 1 − d² / 2 */
+function wholeGram(below, distances) {
+  const P = distances.length
+  const gram = new Float64Array((P + 1) * P)
+  for (let i = 0, at = 0; i < P; i++) {
+    for (let j = 0; j < i; j++) gram[i * P + j] = gram[j * P + i] = below[at++]
+    gram[i * P + i] = 1
+    gram[P * P + i] = 1 - distances[i] ** 2 / 2
+  }
+  return gram
+}
+
 /** P neighbors, C classes, S stops; by neighbor its first 20 near entries, and those without the query's own group */
 export function readPayload(payload) {
   const live = { ...payload, P: payload.ids.length, C: payload.n_classes, S: payload.rates.length, seen: new Map() }
-  for (const [name, Kind] of Object.entries(PACKED)) live[name] = unpack(payload[name], Kind)
+  Object.assign(live, unpackTables(payload.tables))
+  live.gram = wholeGram(live.gram, payload.distances)
   const size = live.neighborhoods.length / live.P
   const rows = live.ids.map((_, j) => live.neighborhoods.subarray(j * size, (j + 1) * size))
   live.near = rows.map((row) => row.subarray(0, SIZE).filter((i) => i !== NOBODY))
@@ -83,8 +118,8 @@ function dissent(live, at, moved, known, labels) {
 function movedCosines(live, flips) {
   const { P, C, here } = live
   const [known, labels] = [live.flips, flips].map((hand) => observe(live, here.kind, here.stop, hand))
-  const dots = Array.from({ length: P + 1 }, (_, i) => Array.from(live.dots.subarray(i * C, (i + 1) * C)))
   const squares = [...live.squares] // ‖m_c‖²
+  const dots = Array.from({ length: P + 1 }, (_, i) => rowOf(live.cosines_here, i, C).map((cosine, c) => cosine * Math.sqrt(squares[c])))
   const counts = rowOf(live.counts, here.kind * live.S + here.stop, C)
   const move = (j, c, sign) => {
     squares[c] += 2 * sign * dots[j][c] + 1
@@ -136,7 +171,7 @@ function look(live, flips, kind, stop) {
     labels,
     trust: lazily((j) => trust(live, j, labels)),
     contrast: lazily((j) => (isHere || moved.includes(j) ? contrast(cosines[j], labels[j]) : live.contrast[at * P + j])),
-    average_distances: isHere ? cosines[P].map(distanceOf) : rowOf(live.average_distances, at, C),
+    average_distances: (isHere ? cosines[P] : rowOf(live.query_cosines, at, C)).map(distanceOf),
     prior: counts.map((count) => count / live.n_entries),
     dissent: dissent(live, at, moved, known, labels),
   }

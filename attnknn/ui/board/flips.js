@@ -12,7 +12,7 @@
 
 const LIMIT = 300
 const REACH_COST = 1 // of what the bounds after a set have in common, in answers
-const SLACK = 1e-6 // what rounding may do to a bound: class sums come in 32 bits
+const SLACK = 1e-6 // what rounding may do to a bound: class sums come in steps of 2⁻²⁴
 
 /** the smallest set of flips after which the vote answers another class */
 export function smallestFlips(live, state, vote, limit = LIMIT) {
