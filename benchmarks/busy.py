@@ -94,7 +94,7 @@ def another_k(page: Page, number: int) -> float:
 
 
 def page_switch(page: Page, number: int) -> float:
-    """Follow a link of the top navigation, and see the page's own content."""
+    """Follow a link of the top navigation, and see the page's own content; curves of a run follow a moment later."""
     name, sign = (("Training", ".st-key-start button"), ("Neighbors", ".board .card"))[number % 2]
     return milliseconds(page, page.get_by_role("link", name=name, exact=True).click, HOLDS, sign)
 

@@ -13,6 +13,7 @@ from tests.e2e.servers import end_workers, free_port, serve
 
 pytestmark = pytest.mark.e2e
 LONG = 60_000  # milliseconds; the machine may be busy with other tests
+BEYOND_ITS_ROOM = "(card) => card.offsetHeight - parseInt(getComputedStyle(card).minHeight)"
 A_RUN = 240_000  # milliseconds for the rest of a run, which is half a minute where nothing else runs
 
 
@@ -67,6 +68,7 @@ def test_a_run_outlives_the_server_and_ends_as_a_checkpoint(world, tabs):
         expect(card(first)).to_contain_text(re.compile(r"Epoch \d+ of 40"), timeout=LONG)
         expect(card(first).locator(".scatterlayer path.js-line")).to_have_count(2)
         expect(card(first).locator(".item")).to_have_count(9)
+        assert abs(card(first).evaluate(BEYOND_ITS_ROOM)) < 8, "what comes below a run stays where it is"
         before = epoch(first)
 
         expect(card(second)).to_contain_text("digits → digits-2")

@@ -11,7 +11,7 @@ from attnknn.data import describe_datasets, sources
 from attnknn.training.defaults import default_config
 from attnknn.ui.training import story
 from tests.ui.apps import checked, errors, notices, plain
-from tests.ui.training import buttons, data, finish, markdown, numbers, press
+from tests.ui.training import buttons, data, finish, markdown, numbers, press, unfold
 
 CONTROLS = {"data", "budget", "heads", "fit_k", "fit_seed", "held_out", "name", "view"}
 
@@ -42,6 +42,7 @@ def test_every_control_reaches_the_run(checkpoints, table, open_training):
     app.number_input(key="fit_k").set_value(5)
     app.number_input(key="fit_seed").set_value(7)
     app.number_input(key="held_out").set_value(30)
+    unfold(app, "embedder")
     app.number_input(key="mlp_width").set_value(24)
     app.number_input(key="mlp_learning_rate").set_value(0.01)
     app.text_input(key="name").set_value("my-wine")

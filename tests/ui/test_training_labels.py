@@ -13,11 +13,11 @@ from attnknn.ui.training import story
 from attnknn.work.submit import check_bounds
 from attnknn.work.train import STAGES
 from tests.ui.apps import checked, open_app, plain
-from tests.ui.training import data, markdown, pick, press
+from tests.ui.training import data, fold, markdown, pick, press, unfold
 
 
 def test_noise_and_cleaning_reach_the_run(checkpoints, table, open_training):
-    app = open_training(data="wine")
+    app = unfold(open_training(data="wine"), "labels")
     assert app.selectbox(key="noise_kind").disabled
     assert app.selectbox(key="cleaning_rule").disabled
     app.number_input(key="wrong_labels").set_value(40)
@@ -25,7 +25,9 @@ def test_noise_and_cleaning_reach_the_run(checkpoints, table, open_training):
     checked(app.run())
     app.selectbox(key="noise_kind").set_value("pair")
     app.selectbox(key="cleaning_rule").set_value("drop")
-    press(checked(app.run()), "start")
+    fold(app, "labels")
+    assert "Set: 40% pair label noise, cleaned twice (drop)." in markdown(app)
+    press(app, "start")
     (job,) = table.all()
     asked = TrainingConfig.from_dict(job.spec["config"])
     changes = {"label_noise": LabelNoise("pair", 0.4), "cleaning": Cleaning(2, "drop")}

@@ -12,12 +12,28 @@ def press(app, key):
     return checked(app.button(key=key).click().run())
 
 
+def unfold(app, *expanders):
+    """Open what is closed, as a click on its title does."""
+    return fold(app, *expanders, is_open=True)
+
+
+def fold(app, *expanders, is_open=False):
+    for key in expanders:
+        app.session_state[key] = is_open
+    return checked(app.run())
+
+
 def markdown(app):
     return [plain(one.value) for one in [*app.markdown, *app.caption]]
 
 
 def buttons(app):
     return {one.key.split("_")[0]: one for one in app.button if one.key}
+
+
+def controls(app):
+    kinds = (app.selectbox, app.number_input, app.text_input, app.slider)
+    return {one.key for kind in kinds for one in kind}
 
 
 def finish(table, job, name="iris", epochs=3):

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from importlib.util import find_spec
 from math import prod
 from typing import Any
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+from streamlit.elements.lib.mutable_expander_container import ExpanderContainer
 
 from attnknn.bundle import POOL
 from attnknn.config import CLEANING_RULES, AttentionConfig, Cleaning, EmbedderConfig, LabelNoise, TrainingConfig
@@ -18,7 +22,7 @@ from attnknn.models.attention import HEADS
 from attnknn.training.defaults import SHARES, default_config
 from attnknn.ui import state
 from attnknn.ui.display import explained, literal, notice
-from attnknn.ui.labels import TIMES
+from attnknn.ui.labels import TIMES, write_labels
 from attnknn.ui.training import bring, table
 from attnknn.ui.training.estimate import Amount, Estimate, Timing, estimate, n_trained, time_run, weigh
 from attnknn.ui.training.starting import new_name, start
@@ -136,46 +140,68 @@ def _choose_budget(usual: int) -> int:
 
 def _choose_embedder(usual: EmbedderConfig) -> EmbedderConfig:
     """Offer what shapes the embedder; keys carry its kind, so that each kind starts with what suits it."""
-    with st.expander(f"Embedder: {TITLES[usual.kind]}", icon=":material/tune:", key="embedder"):
-        left, right = st.columns(2)
+    place = st.expander(f"Embedder: {TITLES[usual.kind]}", icon=":material/tune:", key="embedder", on_change="rerun")
+    ask, (left, right) = partial(_ask, place.open), _halve(place)
 
-        def number(place: Any, setting: str, title: str, step: float, why: str, form: str = "%d") -> Any:
-            low, high = LIMITS[setting]
-            value, kind = getattr(usual, setting), type(getattr(usual, setting))
-            key = f"{usual.kind}_{setting}"
-            return place.number_input(title, kind(low), kind(high), value, kind(step), form, key=key, help=why)
+    def number(column: DeltaGenerator, setting: str, title: str, step: float, why: str, form: str = "%d") -> Any:
+        low, high = LIMITS[setting]
+        value, kind = getattr(usual, setting), type(getattr(usual, setting))
+        asked = (title, kind(low), kind(high), value, kind(step), form)
+        return ask(column.number_input, f"{usual.kind}_{setting}", value, *asked, help=why)
 
-        return replace(
-            usual,
-            dimension=number(left, "dimension", "Dimension", 8, "Length of an embedding."),
-            width=number(right, "width", "Width", 8, "Channels of the first layer, or units of a hidden one."),
-            batch_size=number(left, "batch_size", "Batch size", 16, "Items per step."),
-            learning_rate=number(right, "learning_rate", "Learning rate", 1e-3, "At its peak.", "%.4f"),
-            dropout=usual.dropout if usual.kind == "fast_cnn" else _choose_dropout(usual),
-        )
-
-
-def _choose_dropout(usual: EmbedderConfig) -> float:
-    key, why = f"{usual.kind}_dropout", "Share of units silenced."
-    return st.slider("Dropout", *SHARES["dropout"], usual.dropout, 0.05, key=key, help=why)
+    chosen = replace(
+        usual,
+        dimension=number(left, "dimension", "Dimension", 8, "Length of an embedding."),
+        width=number(right, "width", "Width", 8, "Channels of the first layer, or units of a hidden one."),
+        batch_size=number(left, "batch_size", "Batch size", 16, "Items per step."),
+        learning_rate=number(right, "learning_rate", "Learning rate", 1e-3, "At its peak.", "%.4f"),
+    )
+    if usual.kind != "fast_cnn":
+        asked = ("Dropout", *SHARES["dropout"], usual.dropout, 0.05)
+        share = ask(place.slider, f"{usual.kind}_dropout", usual.dropout, *asked, help="Share of units silenced.")
+        chosen = replace(chosen, dropout=share)
+    changed = [one for one in asdict(usual) if getattr(chosen, one) != getattr(usual, one)]
+    _tell(place, ", ".join(f"{one.replace('_', ' ')} {getattr(chosen, one):g}" for one in changed))
+    return chosen
 
 
 def _choose_labels() -> tuple[LabelNoise | None, Cleaning | None]:
     """Offer to make training labels wrong, and to clean them by their neighbors."""
-    with st.expander("Labels: noise and cleaning", icon=":material/label:", key="labels"):
-        left, right = st.columns(2)  # one row of columns per choice: on a narrow screen, what belongs together stays so
-        most = round(100 * LIMITS["label_noise"][1])
-        why = "Share of all training labels that are replaced before anything sees them. Test keeps its own."
-        percent = left.number_input("Wrong labels, %", 0, most, 0, 5, key="wrong_labels", help=why)
-        why = "symmetric: any other class, equally likely. pair: always the next class."
-        kind = right.selectbox("Kind of noise", TRAINED_NOISES, disabled=not percent, key="noise_kind", help=why)
-        why = "Each time an embedder is trained only to find labels that their neighbors contradict."
-        left, right = st.columns(2)
-        rounds = TIMES.index(left.selectbox("Clean the labels", TIMES, key="cleaning", help=why))
-        why = "drop: outvoted items are left out. relabel: where 12 of 20 neighbors agree, their label is taken."
-        rules = CLEANING_RULES[::-1]
-        rule = right.selectbox("Outvoted labels", rules, disabled=not rounds, key="cleaning_rule", help=why)
-    return LabelNoise(kind, percent / 100) if percent else None, Cleaning(rounds, rule) if rounds else None
+    place = st.expander("Labels: noise and cleaning", icon=":material/label:", key="labels", on_change="rerun")
+    ask, (left, right) = partial(_ask, place.open), _halve(place)
+    most, kinds = round(100 * LIMITS["label_noise"][1]), TRAINED_NOISES
+    why = "Share of all training labels that are replaced before anything sees them. Test keeps its own."
+    percent = ask(left.number_input, "wrong_labels", 0, "Wrong labels, %", 0, most, 0, 5, help=why)
+    why = "symmetric: any other class, equally likely. pair: always the next class."
+    kind = ask(right.selectbox, "noise_kind", kinds[0], "Kind of noise", kinds, disabled=not percent, help=why)
+    left, right = _halve(place)  # one row of columns per choice: on a narrow screen, what belongs together stays so
+    why = "Each time an embedder is trained only to find labels that their neighbors contradict."
+    rounds = TIMES.index(ask(left.selectbox, "cleaning", TIMES[0], "Clean the labels", TIMES, help=why))
+    why = "drop: outvoted items are left out. relabel: where 12 of 20 neighbors agree, their label is taken."
+    rules = CLEANING_RULES[::-1]
+    rule = ask(right.selectbox, "cleaning_rule", rules[0], "Outvoted labels", rules, disabled=not rounds, help=why)
+    noise, cleaning = LabelNoise(kind, percent / 100) if percent else None, Cleaning(rounds, rule) if rounds else None
+    _tell(place, write_labels(TrainingConfig(label_noise=noise, cleaning=cleaning)))
+    return noise, cleaning
+
+
+def _ask(is_open: bool | None, control: Callable[..., Any], key: str, usual: Any, *asked: Any, **more: Any) -> Any:
+    """Draw a control where its expander is open; else return what it was set to, or else what is usual.
+
+    What a closed expander hides costs the browser as much as what it shows, while a visitor waits for the page.
+    """
+    return control(*asked, key=key, persist_state="page", **more) if is_open else st.session_state.get(key, usual)
+
+
+def _halve(place: ExpanderContainer) -> Sequence[DeltaGenerator]:
+    """Return two columns, or nothing drawn where the expander is closed."""
+    return place.columns(2) if place.open else (place, place)
+
+
+def _tell(place: ExpanderContainer, what: str) -> None:
+    """Say below a closed expander what is set in it otherwise than usual."""
+    if what and not place.open:
+        st.caption(f"Set: {what}.")
 
 
 def _expect(choice: Choice) -> Estimate:

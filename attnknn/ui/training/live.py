@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
 import streamlit as st
@@ -11,7 +12,7 @@ from attnknn.errors import UnknownJob
 from attnknn.jobs import Job
 from attnknn.ui import state
 from attnknn.ui.display import explained, notice, or_sentence
-from attnknn.ui.training import table
+from attnknn.ui.training import story, table
 from attnknn.ui.training.run import draw_body, draw_head, draw_progress, draw_row
 from attnknn.work.submit import ensure_worker
 
@@ -20,14 +21,21 @@ WHEN_ACTIVE = 1.0
 WHEN_PAUSED = 5.0
 WHEN_QUIET = 12.0
 SEEN_TO = 2.0  # seconds between two looks for a worker
+HEAD_START = 0.15  # seconds in which a browser paints form and head, before Plotly keeps it from painting
 
-# Where columns stand below each other, what runs comes before the long form, and stays there whatever is shown.
+# Where columns stand below each other, what runs comes before the long form, and stays there whatever is shown. A run
+# has its room before its curves are drawn: what comes below it stays where it is.
 STYLE = """<style>
 [class*="st-key-run_"] > div:first-child { min-height: 2.6rem; }
 .st-key-strip_place_image { min-height: 172px; }
 .st-key-strip_place_table { min-height: 300px; }
+.st-key-room_image [class*="st-key-run_"] { min-height: 560px; }
+.st-key-room_table [class*="st-key-run_"] { min-height: 688px; }
 .st-key-numbers_of_a_run > * { flex: 1 1 96px; min-width: 96px; }
-@media (max-width: 640px) { [data-testid="stColumn"]:has(.st-key-view) { order: -1; } }
+@media (max-width: 640px) {
+  [data-testid="stColumn"]:has(.st-key-view) { order: -1; }
+  [class*="st-key-room_"] [class*="st-key-run_"] { min-height: 960px; }
+}
 [data-testid="stProgress"] [role="progressbar"] > div { background: color-mix(in srgb, currentColor 12%, transparent); }
 </style>"""
 
@@ -60,6 +68,8 @@ def watch(is_shown: bool) -> None:
     jobs = table.all_jobs()
     _check_link(jobs)
     places = _lay_out(jobs) if is_shown else {}
+    if places:
+        time.sleep(HEAD_START)
     st.fragment(_look, run_every=_pace(jobs))(places, _sign(jobs))
 
 
@@ -76,9 +86,18 @@ def _lay_out(jobs: list[Job]) -> Places:
         return {}
     if focus.is_active:
         st.query_params["job"] = focus.id
-    places: Places = {focus.id: (draw_head(focus), draw_body)}
+    with st.container(key=_room(focus)):
+        places: Places = {focus.id: (draw_head(focus), draw_body)}
     others = [job for job in reversed(jobs) if job.id != focus.id and (job.is_active or job.state == "paused")]
     return places | {job.id: (draw_row(job), draw_progress) for job in others}
+
+
+def _room(job: Job) -> str | None:
+    """Name the room of a run in STYLE: only trainings draw curves, and looks at rows are taller than images."""
+    config = story.config_of(job)
+    if config is None:
+        return None
+    return "room_table" if config.embedder.kind == "mlp" else "room_image"
 
 
 def _look(places: Places, before: Signature) -> None:
