@@ -33,29 +33,36 @@ OPEN = """async ([html, css, js, theme]) => {
 }"""
 
 
-READ = """() => {
+READ = r"""() => {
   const root = document.querySelector("div").shadowRoot
   const all = (selector, from = root) => [...from.querySelectorAll(selector)]
   const read = (selector, from) => all(selector, from).map((part) => part.textContent)
-  const number = (cell) => Number(cell.textContent || cell.ariaLabel)
   const width = (part) => parseFloat(part.style.width) / 100
   const widths = (parts, key) => Object.fromEntries(parts.map((part) => [part.dataset[key] ?? "", width(part)]))
   const vote = (part) => part.querySelector(".dot").dataset.vote
   return {
     labels: read(".card .label .chip"),
     distances: read(".card .distance"),
-    heads: all(".heat .row").slice(1).map((row) => all(".cell", row).map(number)),
+    heads: all(".heat .row").slice(1).map((row) => read(".cell", row).map(Number)),
     answers: all(".answer").map((row) => [vote(row), read(".number", row)[0], read(".chip", row)[0]]),
-    races: all(".race").map((race) => ({
-      vote: vote(race),
-      weights: widths(all(".segment[data-j]", race), "j"),
-      averages: widths(all(".segment.average", race), "class"),
-      sink: widths(all(".segment.sink", race), "j")[""] ?? 0,
-    })),
+    races: all(".race").map((race) => {
+      const { pieces } = race.querySelector(".bar")
+      const ends = race.querySelector(".cuts path").getAttribute("d").match(/[\d.]+(?= 0v1)/g).map(Number)
+      const shares = pieces.map(({ c, j }, i) => ({ c, j, share: (ends[i] - (ends[i - 1] ?? 0)) / 100 }))
+      const by = (key, isOne) => Object.fromEntries(shares.filter(isOne).map((piece) => [piece[key], piece.share]))
+      return {
+        vote: vote(race),
+        groups: widths(all(".group:not(.sink)", race), "class"),
+        weights: by("j", ({ j }) => j >= 0),
+        averages: by("c", ({ c, j }) => c >= 0 && j < 0),
+        sink: by("c", ({ c }) => c < 0)[-1] ?? 0,
+      }
+    }),
     others: all(".other").map((row) => [vote(row), widths(all(".mini i", row), "class")]),
   }
 }"""
 SETTLED = "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
+AT_REST = 220  # milliseconds after which what is said to those who cannot see has been written
 TOLD_AFTER = 300  # milliseconds after which whatever is told has been told
 NOISE = LabelNoise("symmetric", 0.3)
 KNOBS = {
@@ -68,6 +75,7 @@ KNOBS = {
 def assert_drawn(page, setting, **world):
     """Cards, heat map, races and answers are those that Python computes; a text may be rounded either way."""
     page.evaluate(SETTLED)
+    page.wait_for_timeout(AT_REST)
     drawn, prediction = page.evaluate(READ), make_world(**world).decide(setting)
     votes, names, around = prediction.ballot.votes, prediction.class_names, prediction.ballot.around
     assert drawn["labels"] == [names[label] for label in around.labels[0]]
@@ -83,6 +91,10 @@ def assert_drawn(page, setting, **world):
     for race in drawn["races"]:
         cast = votes[race["vote"]]
         assert race["weights"] == pytest.approx(by_place(cast.weights[0]), abs=2e-4), race["vote"]
+        of_class = np.bincount(around.labels[0], cast.weights[0], len(names))
+        shares = by_place(of_class if cast.averages is None else of_class + cast.averages[0])
+        assert race["groups"] == pytest.approx({c: shares[c] for c in race["groups"]}, abs=2e-4), race["vote"]
+        assert sum(race["groups"].values()) == pytest.approx(sum(shares.values()), abs=1e-3), race["vote"]
         assert race["averages"] == pytest.approx({} if cast.averages is None else by_place(cast.averages[0]), abs=2e-4)
         assert race["sink"] == pytest.approx(0 if cast.sink is None else cast.sink[0], abs=2e-4)
     for name, shares in drawn["others"]:

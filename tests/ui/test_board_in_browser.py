@@ -56,11 +56,29 @@ def test_pointing_at_a_neighbor_shows_it_everywhere(drawn):
     page = drawn(make_board())
     card(page, 4).hover()
     assert page.locator(".card.hot .rank").all_inner_texts() == ["5"]
-    assert page.locator(".segment.hot").count() == 3
+    assert page.locator(".spot:visible").count() == 3
     assert page.locator(".heat .rank.hot").all_inner_texts() == ["5"]
     assert "neighbor 5 has" in page.locator(".why h2").text_content()
     page.wait_for_timeout(TOLD_AFTER)
     assert page.evaluate("sent") == []
+
+
+WHO_IS_THERE = [(".picture", "head 0 gives neighbor {} ("), (".bar", "neighbor {}, label ")]
+
+
+@pytest.mark.parametrize(("part", "words"), WHO_IS_THERE)
+def test_pictures_of_many_neighbors_say_whom_the_pointer_is_on(drawn, part, words):
+    page = drawn(make_board())
+    picture = page.locator(part).first
+    box, seen = picture.bounding_box(), []
+    for across in (0.1, 0.5, 0.8):
+        picture.hover(position={"x": across * box["width"], "y": 30})
+        rank = page.locator(".card.hot .rank").inner_text()
+        assert picture.get_attribute("title").startswith(words.format(rank))
+        seen.append(rank)
+    assert len(set(seen)) == 3
+    picture.click(position={"x": 0.8 * box["width"], "y": 30})
+    assert told(page, 1) == (Setting(16, neighbor=f"train/{int(seen[-1]) - 1}"), None)
 
 
 # Choosing a neighbor
@@ -158,9 +176,32 @@ def test_the_ledger_adds_up_to_the_weight(drawn, temperature):
 
 def test_the_bars_of_a_vote_fill_its_width(drawn):
     page = drawn(make_board(k=20, n_classes=4, averages=True))
-    for bar in page.locator(".bar").all():
-        widths = bar.evaluate("(bar) => [...bar.children].map((part) => parseFloat(part.style.width))")
+    for groups in page.locator(".groups").all():
+        widths = groups.evaluate("(groups) => [...groups.children].map((part) => parseFloat(part.style.width))")
         assert sum(widths) == pytest.approx(100, abs=1e-3)
+
+
+PANEL_AND_ATTENTION = {"light": [[255, 255, 255], [223, 22, 90]], "dark": [[23, 27, 36], [245, 88, 142]]}
+READ_CELLS = """([heads, k]) => {
+  const canvas = document.querySelector("div").shadowRoot.querySelector(".picture canvas")
+  const copy = new OffscreenCanvas(canvas.width, canvas.height).getContext("2d")
+  copy.drawImage(canvas, 0, 0)
+  const step = canvas.width / (k + 1)
+  const read = (h, j) => [...copy.getImageData(j * step + 6, 17 + 2 + h * 24 + 4, 1, 1).data].slice(0, 3)
+  return Array.from({ length: heads }, (_, h) => Array.from({ length: k }, (_, j) => read(h, j)))
+}"""
+
+
+@pytest.mark.parametrize("theme", THEME)
+def test_cells_of_the_heat_map_are_as_strong_as_their_weights(drawn, theme):
+    page = drawn(make_board(), theme=theme)
+    weights = make_world().decide(Setting(16)).weights[0]
+    panel, full = np.array(PANEL_AND_ATTENTION[theme])
+    strength = weights / weights.max()
+    part = np.where(strength < 1 / 64, 0.04, 0.1 + 0.9 * strength)
+    expected = panel + part[..., None] * (full - panel)
+    shown = np.array(page.evaluate(READ_CELLS, [*weights.shape]))
+    np.testing.assert_allclose(shown, expected, rtol=0, atol=255 * 0.9 / 32 / 2 + 1.5)
 
 
 def test_every_part_says_itself_without_being_seen(drawn):
@@ -184,7 +225,7 @@ def test_words_can_be_read_in_both_themes(drawn, theme):
     data = make_board(k=24, flips={"train/1": 4}, averages=True, noise=NOISE, query="train/9")
     page = drawn(data, theme=theme)
     assert page.locator(".board").get_attribute("data-theme") == theme
-    words = [".chip", ".group", ".heat .cell", ".count", ".leaves", ".marks .name", ".answer .name", ".mark", ".mute"]
+    words = [".chip", ".group", ".count", ".leaves", ".marks .name", ".answer .name", ".mark", ".mute"]
     words += [".knob span", ".choice span", ".check span", ".by-hand", ".actions", "button", "select", ".provenance"]
     assert page.evaluate(LOWEST_CONTRAST, words) >= 4.5
 

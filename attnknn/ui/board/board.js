@@ -113,7 +113,7 @@ function draw(view) {
   drawControls(view)
   set(root, "data-kind", data.kind)
   set(root, "data-names", data.classes.some((name) => name.length > 3) ? "long" : "short")
-  if (!view.heatWidth) measure(view)
+  if (!view.raceWidth) measure(view)
   drawPicker(view)
   drawQuery(view)
   drawCards(view)
@@ -132,7 +132,7 @@ function draw(view) {
 // Only when the board's own width changes: reading a width makes the browser lay out.
 function measure(view) {
   view.raceWidth = view.root.querySelector(".races").clientWidth || view.raceWidth
-  view.heatWidth = view.heat.parentElement.clientWidth || view.heatWidth
+  view.heatWidth = view.heatPicture?.clientWidth || view.heatWidth
 }
 
 function resize(view) {
@@ -140,7 +140,7 @@ function resize(view) {
   measure(view)
   if (!view.data || (raceWidth === view.raceWidth && heatWidth === view.heatWidth)) return
   drawVotes(view)
-  drawHeat(view)
+  paintHeat(view)
   mark(view, view.hot)
 }
 
@@ -209,6 +209,6 @@ function pickHead(view, head) {
 // The picked head stands out on the cards and in the heatmap.
 function markHead(view) {
   set(view.root, "data-head", view.head)
-  for (const bars of view.cards.querySelectorAll(".bars")) [...bars.children].forEach((bar, h) => bar.classList.toggle("dim", view.head !== ALL && h !== view.head))
-  ;[...view.heatRows.children].forEach((row, r) => row.classList.toggle("picked", r - 1 === view.head && view.head !== ALL))
+  drawBars(view)
+  Array.from(view.heatRows.children, (row, r) => row.classList.toggle("picked", r - 1 === view.head && view.head !== ALL))
 }

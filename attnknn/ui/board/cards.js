@@ -10,7 +10,7 @@ function makeCard() {
     make("div", "thumb tile"),
     make("dl", "values"),
     make("div", "label", make("span", "chip"), make("span", "was", make("span", "word", "was "), make("s"))),
-    make("div", "bottom", make("div", "bars"), make("span", "share")),
+    make("div", "bottom", makeBars(), make("span", "share")),
   )
   set(card, "role", "option")
   return card
@@ -19,16 +19,15 @@ function makeCard() {
 function drawCards(view) {
   const { data, root } = view
   const cards = fit(view.cards, data.neighbors.length, makeCard)
-  const peak = highestWeight(data)
-  data.neighbors.forEach((neighbor, j) => drawCard(cards[j], neighbor, j, peak, data))
+  data.neighbors.forEach((neighbor, j) => drawCard(cards[j], neighbor, j, data))
   const n = data.neighbors.length
   say(view.cards.parentElement.querySelector(".count"), `${counted(n, "neighbor")} · ${counted(data.heads.length, "head")}`)
   set(view.cards, "data-size", n > 32 ? "many" : "few")
   view.cards.style.setProperty("--values", data.neighbors[0]?.values?.length ?? 0)
-  set(view.cards, "data-heads", data.heads.length > 6 ? "many" : "few")
+  view.cards.style.setProperty("--heads", data.heads.length)
 }
 
-function drawCard(card, neighbor, j, peak, data) {
+function drawCard(card, neighbor, j, data) {
   const [top, thumb, values, label, bottom] = card.children
   set(card, "data-j", j)
   describe(card, () => describeNeighbor(neighbor, data))
@@ -43,17 +42,31 @@ function drawCard(card, neighbor, j, peak, data) {
   label.classList.toggle("hand", neighbor.is_by_hand)
   label.lastChild.hidden = !neighbor.is_flipped
   say(label.lastChild.lastChild, neighbor.clean_label)
-  drawBars(bottom.firstChild, neighbor, peak, data)
   say(bottom.lastChild, percent(neighbor.share))
 }
 
-// Length is the weight, relative to the largest weight on the board.
-function drawBars(list, neighbor, peak, data) {
-  const bars = fit(list, neighbor.weights.length, () => make("i"))
-  neighbor.weights.forEach((weight, h) => {
-    bars[h].style.height = `${(100 * weight) / peak}%`
-    bars[h].classList.toggle("muted", data.heads[h].isMuted)
-    hint(bars[h], () => `${data.heads[h].name}: ${percent(weight)}`)
+// Two paths for all bars of a card, those that stand out and the others: elements would be hundreds.
+function makeBars() {
+  const bars = makeSvg("svg", "bars")
+  set(bars, "preserveAspectRatio", "none")
+  set(bars, "aria-hidden", "true")
+  bars.append(makeSvg("path", ""), makeSvg("path", "dim"))
+  return bars
+}
+
+// Length is the weight, relative to the largest weight on the board. Heads that are muted or not picked are dim.
+function drawBars(view) {
+  const { data, head: picked } = view
+  const peak = highestWeight(data)
+  const isDim = data.heads.map(({ isMuted }, h) => isMuted || (picked !== ALL && picked !== h))
+  const gap = data.heads.length > 6 ? 0 : 0.14
+  data.neighbors.forEach(({ weights }, j) => {
+    const bars = view.cards.children[j].lastElementChild.firstElementChild
+    const paths = ["", ""]
+    weights.forEach((weight, h) => (paths[Number(isDim[h])] += `M${h + gap / 2} 24v${-Math.max(1, (24 * weight) / peak).toFixed(2)}h${1 - gap}V24z`))
+    set(bars, "viewBox", `0 0 ${weights.length} 24`)
+    paths.forEach((path, i) => set(bars.children[i], "d", path))
+    hint(bars.parentElement, () => weights.map((weight, h) => `${data.heads[h].name}: ${percent(weight)}`).join("\n"))
   })
 }
 

@@ -22,6 +22,7 @@ function fit(parent, count, create) {
   return parent.children
 }
 
+// Writing into the text that is there already costs the browser less than another text.
 function say(element, text) {
   if (element.textContent !== text) element.textContent = text
 }
@@ -40,15 +41,48 @@ function tellHints(event) {
   for (let part = event.target; part && part !== event.currentTarget; part = part.parentElement) if (part.words) set(part, "title", part.words())
 }
 
+// A picture of many neighbors says whom the pointer is on: `find(x, y)` → { j, words }, in pixels from its corner.
+function pointInto(picture, view, find) {
+  picture.onpointerover = picture.onpointermove = (event) => {
+    const { left, top } = picture.getBoundingClientRect()
+    const { j, words } = find(event.clientX - left, event.clientY - top)
+    set(picture, "title", words)
+    if (j === undefined) picture.removeAttribute("data-j")
+    else set(picture, "data-j", j)
+    if (j !== undefined && j !== view.hot) mark(view, j)
+  }
+}
+
+// A canvas that is as fine as the screen, measured in pixels of the page. What is painted is shown once it is done:
+// words that are painted straight into the page make the browser lay it out.
+function paint(canvas, { width, height, font }, act) {
+  const fine = devicePixelRatio
+  const shape = [width, height, fine, font].join()
+  if (canvas.shape !== shape) {
+    Object.assign(canvas, { shape, width: Math.round(width * fine), height: Math.round(height * fine) })
+    Object.assign(canvas.style, { width: `${width}px`, height: `${height}px` })
+    canvas.draft = new OffscreenCanvas(canvas.width, canvas.height)
+    const brush = canvas.draft.getContext("2d")
+    Object.assign(brush, { font, textAlign: "center", textBaseline: "middle" })
+    brush.scale(fine, fine)
+  }
+  act(canvas.draft.getContext("2d"))
+  canvas.getContext("bitmaprenderer").transferFromImageBitmap(canvas.draft.transferToImageBitmap())
+}
+
 // What is said to those who cannot see: once things stand still, not in every frame of a drag.
 const unsaid = new Map()
 
+function later(element, act) {
+  unsaid.set(element, act)
+}
+
 function describe(element, words) {
-  unsaid.set(element, words)
+  later(element, () => set(element, "aria-label", words()))
 }
 
 function sayUnsaid() {
-  for (const [element, words] of unsaid) set(element, "aria-label", words())
+  for (const act of unsaid.values()) act()
   unsaid.clear()
 }
 

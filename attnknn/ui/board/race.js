@@ -1,29 +1,38 @@
-// The votes: stacked bars made of neighbors, grouped by the class their labels vote for.
+// The votes: stacked bars of classes, cut where one neighbor's share ends and the next one's begins.
 
 const RACING = 3
-const [NOBODY_IN_IT, SINK, AVERAGE] = [-1, -2, -3] // segments that are no neighbor's
+const [NOBODY_IN_IT, SINK, AVERAGE] = [-1, -2, -3] // pieces that are no neighbor's
 
 function makeRace() {
   return make(
     "div",
     "race",
     make("div", "title", make("i", "dot"), make("b", "name"), make("span", "number"), make("span", "chip"), makeMark()),
-    make("div", "track", make("div", "bar"), make("i", "pin")),
+    make("div", "track", makeBar(), make("i", "pin")),
     make("div", "groups"),
     make("p", "caption"),
   )
+}
+
+function makeBar() {
+  const cuts = makeSvg("svg", "cuts")
+  set(cuts, "viewBox", "0 0 100 1")
+  set(cuts, "preserveAspectRatio", "none")
+  cuts.append(makeSvg("path", ""))
+  return make("div", "bar", cuts, make("span", "faces"), make("i", "spot"))
 }
 
 function drawVotes(view) {
   const { data, root } = view
   const racing = data.votes.slice(0, RACING)
   const races = fit(root.querySelector(".races"), racing.length, makeRace)
-  racing.forEach((vote, i) => drawRace(races[i], vote, data, view.raceWidth))
+  racing.forEach((vote, i) => drawRace(races[i], vote, view))
   drawOthers(root.querySelector(".others"), data.votes.slice(RACING), data)
   say(root.querySelector(".races").parentElement.querySelector(".count"), `${counted(data.neighbors.length, "neighbor")} · ${counted(data.classes.length, "class", "classes")}`)
 }
 
-function drawRace(race, vote, data, width) {
+function drawRace(race, vote, view) {
+  const { data, raceWidth: width } = view
   const [title, track, groups, caption] = race.children
   const [dot, name, number, chip, mark] = title.children
   set(dot, "data-vote", vote.name)
@@ -33,7 +42,9 @@ function drawRace(race, vote, data, width) {
   paintMark(mark, vote.is_correct)
   mark.lastChild.classList.remove("unseen")
   const shares = classShares(vote, data)
-  drawSegments(track.firstChild, vote, shares, data, width)
+  const pieces = piecesOf(vote, shares)
+  drawBar(track.firstChild, pieces, data, width)
+  pointInto(track.firstChild, view, (x) => pieceAt(pieces, x / width, data))
   drawGroups(groups, vote, shares, data, width)
   set(track, "role", "img")
   describe(track, () => describeVote(vote, shares, data))
@@ -58,51 +69,60 @@ function classShares(vote, data) {
     .sort((a, b) => vote.probabilities[b.c] - vote.probabilities[a.c] || a.c - b.c)
 }
 
-function drawSegments(bar, vote, shares, data, width) {
+// What a bar is made of, from left to right: {c, j, share, start}.
+function piecesOf(vote, shares) {
   const pieces = shares.flatMap(({ c, share, members }) => {
     if (!vote.weights) return [{ c, j: NOBODY_IN_IT, share }]
     const average = vote.averages ? [{ c, j: AVERAGE, share: vote.averages[c] }] : []
     return [...members.map((j) => ({ c, j, share: vote.weights[j] })), ...average]
   })
   if (vote.sink > 0) pieces.push({ c: -1, j: SINK, share: vote.sink })
-  const segments = fit(bar, pieces.length, () => make("span", "", make("i")))
   let start = 0
-  pieces.forEach((piece, i) => {
-    drawSegment(segments[i], piece, start, data, width)
+  for (const piece of pieces) {
+    piece.start = start
     start += piece.share
-  })
+  }
+  return pieces
 }
 
-function drawSegment(segment, { c, j, share }, start, data, width) {
+// One path cuts all pieces: an element for each would be hundreds. Colors are those of the groups below.
+function drawBar(bar, pieces, data, width) {
+  const [cuts, faces] = bar.children
+  bar.pieces = pieces
+  set(cuts.firstChild, "d", pieces.map(({ start, share }) => `M${(100 * (start + share)).toFixed(3)} 0v1`).join(""))
+  const wide = pieces.filter((piece) => sizeOfFace(piece, width))
+  const drawn = fit(faces, wide.length, () => make("i"))
+  wide.forEach((piece, i) => drawFace(drawn[i], piece, sizeOfFace(piece, width), data))
+}
+
+function pieceAt(pieces, at, data) {
+  const piece = pieces.findLast(({ start }) => start <= at) ?? pieces[0]
+  return { j: piece.j >= 0 ? piece.j : undefined, words: describePiece(data, piece) }
+}
+
+function describePiece(data, { c, j, share }) {
   const neighbor = data.neighbors[j]
-  const pixels = share * width
-  set(segment, "class", j === SINK ? "segment sink" : j === AVERAGE ? "segment average" : "segment")
-  segment.middle = start + share / 2
-  segment.style.left = `${100 * start}%`
-  segment.style.width = `${100 * share}%`
-  if (j >= 0) set(segment, "data-j", j)
-  else segment.removeAttribute("data-j")
-  set(segment, "data-class", c)
-  hint(segment, () => describeSegment(data, neighbor, c, j, share))
-  const tile = j === AVERAGE ? averageTile(data, c) : neighbor?.tile
-  drawFace(segment.firstChild, tile, neighbor ? String(neighbor.rank) : "∅", j >= 0 || j === AVERAGE, pixels, data)
-}
-
-function describeSegment(data, neighbor, c, j, share) {
   if (neighbor) return `neighbor ${neighbor.rank}, label ${neighbor.observed_label}: ${percent(share)}`
   const whose = { [SINK]: "none of these", [AVERAGE]: `average of ${data.classes[c]}` }
   return `${whose[j] ?? data.classes[c]}: ${percent(share)}`
 }
 
-// A thumbnail, or the rank where there is none, in segments wide enough for it.
-function drawFace(face, tile, word, hasFace, pixels, data) {
-  const size = Math.min(24, Math.floor(pixels) - 3)
+// Pixels of the face of a neighbor or of an average; none where its piece is too narrow.
+function sizeOfFace({ j, share }, width) {
+  const size = Math.min(24, Math.floor(share * width) - 3)
+  return (j >= 0 || j === AVERAGE) && size >= 14 ? size : 0
+}
+
+// A thumbnail, or the rank where there is none.
+function drawFace(face, { c, j, start, share }, size, data) {
+  const neighbor = data.neighbors[j]
+  const tile = j === AVERAGE ? averageTile(data, c) : neighbor.tile
   const isImage = Boolean(data.atlas && tile != null)
-  face.hidden = !hasFace || size < 14
-  if (face.hidden) return
-  face.className = isImage ? "face tile" : "face"
+  set(face, "class", isImage ? "face tile" : "face")
+  set(face, "data-class", isImage ? "" : c)
+  face.style.left = `${100 * (start + share / 2)}%`
   face.style.width = face.style.height = isImage ? `${size}px` : ""
-  say(face, isImage ? "" : word)
+  say(face, isImage ? "" : neighbor ? String(neighbor.rank) : "∅")
   if (isImage) placeTile(face, tile, data.atlas)
 }
 
@@ -188,11 +208,12 @@ function describeVote(vote, shares, data) {
 function markVotes(view, j) {
   for (const race of view.root.querySelector(".races").children) {
     const [bar, pin] = race.children[1].children
-    const before = bar.querySelector(".hot")
-    const now = bar.querySelector(`[data-j="${j}"]`)
-    if (before !== now) before?.classList.remove("hot")
-    now?.classList.add("hot")
-    pin.hidden = !now
-    if (now) pin.style.left = `${100 * now.middle}%`
+    const spot = bar.lastElementChild
+    const piece = bar.pieces.find((one) => one.j === j)
+    spot.hidden = pin.hidden = !piece
+    if (!piece) continue
+    spot.style.left = `${100 * piece.start}%`
+    spot.style.width = `${100 * piece.share}%`
+    pin.style.left = `${100 * (piece.start + piece.share / 2)}%`
   }
 }

@@ -10,8 +10,15 @@ function writeSheet(view) {
   set(root, "data-theme", luminance(readColor(style.getPropertyValue("--panel"))) < 0.4 ? "dark" : "light")
   const panel = readColor(style.getPropertyValue("--panel"))
   const full = readColor(style.getPropertyValue("--attention"))
-  const rules = [...classRules(data.colors), ...rampRules(panel, full), tileRule(data.atlas)].join("\n")
+  const rules = [...classRules(data.colors), tileRule(data.atlas)].join("\n")
   if (view.sheet.textContent !== rules) view.sheet.textContent = rules
+  view.paints = {
+    ramp: rampOf(panel, full),
+    ink: style.color,
+    soft: getComputedStyle(root.querySelector(".legend")).color,
+    line: style.getPropertyValue("--line"),
+    font: `${0.8 * parseFloat(style.fontSize)}px ${style.fontFamily}`,
+  }
 }
 
 // Whole declarations instead of variables: the browser restyles hundreds of these per drag.
@@ -39,11 +46,12 @@ function patternOf(repeat, away) {
   return repeat % 2 ? dots : `repeating-linear-gradient(90deg, ${away} 0 1px, transparent 1px 5px), `
 }
 
-function rampRules(panel, full) {
+// Colors of weights, from none to the largest, and what can be read on them.
+function rampOf(panel, full) {
   return Array.from({ length: LEVELS + 1 }, (_, level) => {
     const part = level ? 0.1 + (0.9 * level) / LEVELS : 0.04
     const color = mix(panel, full, part)
-    return `.board .level-${level} { background: rgb(${color}); color: ${textOn(color)} }`
+    return { color: `rgb(${color})`, text: textOn(color) }
   })
 }
 
