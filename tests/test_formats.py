@@ -110,7 +110,8 @@ def test_foreign_checkpoint_can_be_shown(tiny):
 
     classifier = attnknn.load("tiny", tiny.parent)
     query, setting = classifier.ask(["tiny/test/0"], 3), Setting(3)
-    data = present(classifier, query, live.walk(classifier, setting.noise.seed), setting, know(classifier, "0"))
+    walk, picker = live.walk(classifier, setting.noise.seed), {"ids": [], "finders": [], "words": ""}
+    data = present(classifier, query, walk, setting, know(classifier, "0"), picker)
     assert [head["why"] for head in data["heads"]] == [one.sentence for one in listen_on_test(classifier)]
     assert [name for name, _ in data["query"]["values"]] == EXAMPLE["dataset"]["feature_names"]
     assert data["live"]["ids"] == classifier.entries.ids[query.pool.entries[0]].tolist()

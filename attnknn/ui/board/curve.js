@@ -53,7 +53,7 @@ function drawMarks(layer, lines, curve, end) {
 }
 
 function placeMark(element, { kind, vote, x, y, text }) {
-  element.className = kind
+  set(element, "class", kind)
   set(element, "data-vote", vote ?? "")
   element.style.left = `${100 * clamp(x, 0, 1)}%`
   element.style.top = `${100 - 100 * y}%`
