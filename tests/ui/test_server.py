@@ -14,6 +14,7 @@ from tests.ui.apps import REPOSITORY
 
 SETTINGS = {
     "runner.postScriptGC": False,
+    "global.minCachedMessageSize": 1e9,
     "runner.magicEnabled": False,
     "client.showErrorDetails": "none",
     "client.toolbarMode": "minimal",
