@@ -1,11 +1,10 @@
 """How fast is the board while a slider is dragged, and is the server left alone? python -m benchmarks.drag.
 
-A real server, a real browser, a real mouse: each slider of the board is dragged over its whole range and
-back by two thirds. A
-repaint is measured in the browser, from the frame's first input event to the end of the frame that shows what it
-brings. Budget: 16 ms median, 50 ms p95, and no message to the server until the button is let go. The board shows
-digits with k = 64 and 8 heads (and, for comparison, k = 16 and the 2 heads that are shipped). The rival is
-`st.slider` above a line of text: it tells the server, on release only, and is measured from there.
+A real server, a real browser, a real mouse: each slider of the board is dragged over its whole range and back by
+two thirds. A repaint is measured in the browser, from the frame's first input event to the end of the frame that
+shows what it brings. Budget: 16 ms median, 50 ms p95, and no message to the server until the button is let go. The
+board shows digits with k = 64 and 8 heads (and, for comparison, k = 16 and the 2 heads that are shipped). The rival
+is `st.slider` above a line of text: it tells the server, on release only, and is measured from there.
 """
 
 from __future__ import annotations

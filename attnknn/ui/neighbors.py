@@ -94,7 +94,7 @@ def _hear(trained: AttnKNN, found: Queries) -> None:
     setting, _ = state.read({name: text for name, text in said.items() if text}, limits)
     link: dict[str, str | None] = dict.fromkeys(one.name for one in state.parameters(limits))
     query = picking.follow(trained, setting, str(found.ids[0]), said)
-    links.write(link | state.write(setting, limits) | ({"query": query, "neighbor": None} if query else {}))
+    links.write(link | state.write(setting, limits) | ({"query": query} if query else {}))
 
 
 def _limits(trained: AttnKNN, found: Queries) -> state.Limits:

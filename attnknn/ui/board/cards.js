@@ -57,13 +57,12 @@ function makeBars() {
 // Length is the weight, relative to the largest weight on the board. Heads that are muted or not picked are dim.
 function drawBars(view) {
   const { data, head: picked } = view
-  const peak = highestWeight(data)
   const isDim = data.heads.map(({ isMuted }, h) => isMuted || (picked !== ALL && picked !== h))
   const gap = data.heads.length > 6 ? 0 : 0.14
   data.neighbors.forEach(({ weights }, j) => {
     const bars = view.cards.children[j].lastElementChild.firstElementChild
     const paths = ["", ""]
-    weights.forEach((weight, h) => (paths[Number(isDim[h])] += `M${h + gap / 2} 24v${-Math.max(1, (24 * weight) / peak).toFixed(2)}h${1 - gap}V24z`))
+    weights.forEach((weight, h) => (paths[Number(isDim[h])] += `M${h + gap / 2} 24v${-Math.max(1, (24 * weight) / data.peak).toFixed(2)}h${1 - gap}V24z`))
     set(bars, "viewBox", `0 0 ${weights.length} 24`)
     paths.forEach((path, i) => set(bars.children[i], "d", path))
     hint(bars.parentElement, () => weights.map((weight, h) => `${data.heads[h].name}: ${percent(weight)}`).join("\n"))
@@ -101,8 +100,4 @@ function drawAverages(view) {
 // Mean pictures lie in the atlas behind the query and all its neighbors.
 function averageTile(data, c) {
   return data.atlas ? 1 + data.live.ids.length + c : null
-}
-
-function highestWeight(data) {
-  return data.neighbors.reduce((peak, neighbor) => Math.max(peak, ...neighbor.weights), 1e-9)
 }

@@ -22,6 +22,7 @@ function compose(view) {
     heads: cast.heads.map((head, h) => composeHead(head, given.heads[h], neighbors, h, setting)),
     terms: live.fitted.terms,
     neighbors,
+    peak: Math.max(1e-9, ...neighbors.flatMap(({ weights }) => weights)), // the largest weight on the board
     votes: inOrder(given.votes, setting).map(({ name, title }) => composeVote(cast.votes[name], name, title, classes, truth)),
     curve: composeCurve(view, truth),
     provenance: describeSource(given.source, { ...setting, seed: given.setting.seed }),

@@ -12,7 +12,7 @@ function drawHeat(view) {
   const picture = (view.heatPicture ??= openPicture(view))
   picture.style.gridRowEnd = `span ${data.heads.length + 1}`
   picture.style.minWidth = `${data.neighbors.length * 7 + NONE}px`
-  say(view.root.querySelector(".peak"), percent(highestWeight(data)))
+  say(view.root.querySelector(".peak"), percent(data.peak))
   paintHeat(view)
   later(heat, () => writeTable(rows, data))
 }
@@ -87,12 +87,11 @@ function paintHeat(view) {
   const { data, heatWidth, heatPicture, paints } = view
   if (!heatWidth) return
   const columns = columnsOf(view)
-  const peak = highestWeight(data)
   paint(heatPicture.firstChild, { width: heatWidth, height: topOf(data.heads.length) - GAP, font: paints.font }, (brush) => {
     paintRanks(brush, view, columns)
     data.heads.forEach((head, h) => {
       brush.globalAlpha = head.isMuted ? 0.3 : 1
-      data.neighbors.forEach(({ weights }, j) => paintCell(brush, columns[j], topOf(h), weights[h], peak, paints))
+      data.neighbors.forEach(({ weights }, j) => paintCell(brush, columns[j], topOf(h), weights[h], data.peak, paints))
       paintSink(brush, columns.at(-1), topOf(h), head.sink, paints)
     })
     brush.globalAlpha = 1

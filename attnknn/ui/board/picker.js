@@ -26,6 +26,7 @@ function pick(view, input) {
   if (id) seek(view, { trail: [], asked: id })
 }
 
+// What it offers is new only with new data.
 function drawPicker(view) {
   const [, list, finders, words] = view.picker.children
   const { picker } = view.given

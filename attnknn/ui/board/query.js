@@ -60,5 +60,5 @@ function drawKey(root, data) {
     say(jobs[h].firstChild, head.name)
     say(jobs[h].lastChild, head.why)
   })
-  say(root.querySelector(".highest"), percent(highestWeight(data)))
+  say(root.querySelector(".highest"), percent(data.peak))
 }

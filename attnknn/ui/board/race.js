@@ -3,36 +3,37 @@
 const RACING = 3
 const [NOBODY_IN_IT, SINK, AVERAGE] = [-1, -2, -3] // pieces that are no neighbor's
 
-function makeRace() {
+function makeRace(view) {
   return make(
     "div",
     "race",
     make("div", "title", make("i", "dot"), make("b", "name"), make("span", "number"), make("span", "chip"), makeMark()),
-    make("div", "track", makeBar(), make("i", "pin")),
+    make("div", "track", makeBar(view), make("i", "pin")),
     make("div", "groups"),
     make("p", "caption"),
   )
 }
 
-function makeBar() {
+function makeBar(view) {
   const cuts = makeSvg("svg", "cuts")
   set(cuts, "viewBox", "0 0 100 1")
   set(cuts, "preserveAspectRatio", "none")
   cuts.append(makeSvg("path", ""))
-  return make("div", "bar", cuts, make("span", "faces"), make("i", "spot"))
+  const bar = make("div", "bar", cuts, make("span", "faces"), make("i", "spot"))
+  pointInto(bar, view, (x) => pieceAt(bar.pieces, x / view.raceWidth, view.data))
+  return bar
 }
 
 function drawVotes(view) {
   const { data, root } = view
   const racing = data.votes.slice(0, RACING)
-  const races = fit(root.querySelector(".races"), racing.length, makeRace)
-  racing.forEach((vote, i) => drawRace(races[i], vote, view))
+  const races = fit(root.querySelector(".races"), racing.length, () => makeRace(view))
+  racing.forEach((vote, i) => drawRace(races[i], vote, data, view.raceWidth))
   drawOthers(root.querySelector(".others"), data.votes.slice(RACING), data)
   say(root.querySelector(".races").parentElement.querySelector(".count"), `${counted(data.neighbors.length, "neighbor")} · ${counted(data.classes.length, "class", "classes")}`)
 }
 
-function drawRace(race, vote, view) {
-  const { data, raceWidth: width } = view
+function drawRace(race, vote, data, width) {
   const [title, track, groups, caption] = race.children
   const [dot, name, number, chip, mark] = title.children
   set(dot, "data-vote", vote.name)
@@ -42,9 +43,7 @@ function drawRace(race, vote, view) {
   paintMark(mark, vote.is_correct)
   mark.lastChild.classList.remove("unseen")
   const shares = classShares(vote, data)
-  const pieces = piecesOf(vote, shares)
-  drawBar(track.firstChild, pieces, data, width)
-  pointInto(track.firstChild, view, (x) => pieceAt(pieces, x / width, data))
+  drawBar(track.firstChild, piecesOf(vote, shares), data, width)
   drawGroups(groups, vote, shares, data, width)
   set(track, "role", "img")
   describe(track, () => describeVote(vote, shares, data))
