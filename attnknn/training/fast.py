@@ -128,8 +128,10 @@ def best_device() -> torch.device:
 
 
 def has_fast_bfloat16(device: torch.device) -> bool:
-    """Say whether bfloat16 is faster than float32 here: on CUDA, and on processors with matrix units (AMX)."""
-    return device.type == "cuda" or (device.type == "cpu" and torch.cpu._is_amx_tile_supported())
+    """Say whether bfloat16 is faster than float32 here: on CUDA, and on processors that multiply it (AVX-512, AMX)."""
+    if device.type != "cpu":
+        return device.type == "cuda"
+    return torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
 
 
 def fast_numbers(config: EmbedderConfig, device: torch.device) -> AbstractContextManager[Any]:
