@@ -3,6 +3,7 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
+SIDE_BY_SIDE := -n 2 --dist loadfile
 
 .PHONY: help setup app test test-slow test-boards lint format bench
 
@@ -20,10 +21,10 @@ app: setup  ## Open the explorer on the shipped digits checkpoint.
 	$(BIN)/streamlit run app.py
 
 test: setup  ## Run the tests.
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest $(SIDE_BY_SIDE)
 
 test-slow: setup  ## Run the tests that kill workers and start database servers.
-	$(BIN)/python -m pytest -m slow tests/jobs
+	$(BIN)/python -m pytest $(SIDE_BY_SIDE) -m slow tests/jobs
 
 test-boards: setup  ## Compare hundreds of boards in a browser with Python.
 	$(BIN)/python -m pytest -m slow tests/ui

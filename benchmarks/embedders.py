@@ -3,8 +3,8 @@
 Trained on nine tenths of the training items, measured on all test items without averaging over views; nothing
 is chosen on them. After every epoch the head's accuracy is told (measuring is not in the seconds), at the end
 that of a uniform vote of 16 neighbors. Operations are multiplications and additions of both passes, as PyTorch
-counts them. The rival is torchvision's ResNet-18 with a 3×3 stem, in float32 with the same images, batches and
-augmentation, one SGD cycle that ends when the same seconds are over.
+counts them. The rival is torchvision's ResNet-18 with a 3×3 stem, with the same images, batches, augmentation and type
+of numbers, one SGD cycle that ends when the same seconds are over.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from attnknn.models.embedders import Embedder, threads, threads_for
 from attnknn.models.image_network import channels_first, side_at
 from attnknn.training.defaults import default_config
 from attnknn.training.embedder import Batches, train_embedder
-from attnknn.training.fast import triangle
+from attnknn.training.fast import fast_numbers, triangle
 from attnknn.training.memory import Moving
 from attnknn.votes import uniform_weights
 
@@ -154,7 +154,9 @@ def train_rival(world: World, config: EmbedderConfig, seed: int, seconds: float)
             return embedder
         clock.resume()
         sgd.param_groups[0]["lr"] = RATE * triangle(int(clock.wall), int(seconds) + 1)
-        loss = F.cross_entropy(embedder.train().logits(embedder(items)), targets)
+        with fast_numbers(config, items.device):
+            embeddings = embedder.train()(items)
+        loss = F.cross_entropy(embedder.logits(embeddings), targets)
         sgd.zero_grad()
         loss.backward()
         sgd.step()
@@ -185,7 +187,9 @@ def tell_neighbors(name: str, world: World, embedder: Embedder) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("dataset", choices=("cifar10", "fashion_mnist"), nargs="?", default="cifar10")
-    parser.add_argument("--rival", action="store_true", help="train ResNet-18 for as many seconds")
+    parser.add_argument(
+        "--rival", nargs="?", type=float, const=0.0, metavar="SECONDS", help="ResNet-18: as long as ours, or alone"
+    )
     parser.add_argument("--epochs", type=int)
     parser.add_argument("--smoothing", type=float, default=0.0)
     parser.add_argument("--seed", type=int, default=0)
@@ -196,9 +200,11 @@ def main() -> None:
     print(f"{world.dataset.title}, {len(world.fit)} fit, {len(world.test)} test; {config}\n")
     print("| embedder | epoch | seconds | CPU-minutes | 10¹² operations | head | 16 neighbors | their NLL |")
     print("|---" * 8 + "|")
-    embedder, seconds = train_ours(world, config, asked.seed)
-    tell_neighbors("ours", world, embedder)
-    if asked.rival:
+    seconds = asked.rival
+    if not seconds:
+        embedder, seconds = train_ours(world, config, asked.seed)
+        tell_neighbors("ours", world, embedder)
+    if asked.rival is not None:
         with threads(threads_for(config)):
             tell_neighbors("ResNet-18", world, train_rival(world, config, asked.seed, seconds))
 

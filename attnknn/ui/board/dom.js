@@ -15,10 +15,14 @@ function makeSvg(tag, className) {
   return element
 }
 
-// Grow or shrink an element to `count` children.
+// Grow or shrink an element to `count` children. Those that go are kept: while a slider is dragged they come back.
 function fit(parent, count, create) {
-  while (parent.childElementCount > count) parent.lastElementChild.remove()
-  while (parent.childElementCount < count) parent.append(create(parent.childElementCount))
+  const spare = (parent.spare ??= [])
+  while (parent.childElementCount > count) {
+    spare.push(parent.lastElementChild)
+    parent.lastElementChild.remove()
+  }
+  while (parent.childElementCount < count) parent.append(spare.pop() ?? create(parent.childElementCount))
   return parent.children
 }
 

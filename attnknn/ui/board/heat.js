@@ -3,6 +3,7 @@
 
 const [HEADER, ROW, GAP] = [17, 22, 2] // pixels
 const NONE = 30 // the least width of "none of these"
+const HATCH = 7.8 // from line to line
 
 function drawHeat(view) {
   const { data, heat } = view
@@ -116,11 +117,19 @@ function paintCell(brush, column, top, weight, peak, { ramp }) {
   if (column.width >= 23) paintWord(brush, Math.round(100 * weight), column, top + ROW / 2, text)
 }
 
-function paintSink(brush, { left, width }, top, sink, { line, ink }) {
-  brush.strokeStyle = line
+// Hatched, as "none of these" is everywhere on the board.
+function paintSink(brush, { left, width }, top, sink, { line, hatch, ink }) {
+  brush.save()
   brush.beginPath()
   brush.roundRect(left + 0.5, top + 0.5, width - 1, ROW - 1, 3)
+  brush.strokeStyle = line
   brush.stroke()
+  brush.clip()
+  brush.beginPath()
+  for (let x = left - ROW; x < left + width; x += HATCH) brush.moveTo(x, top + ROW), brush.lineTo(x + ROW, top)
+  Object.assign(brush, { strokeStyle: hatch, lineWidth: 1.5 })
+  brush.stroke()
+  brush.restore()
   paintWord(brush, Math.round(100 * sink), { left, width }, top + ROW / 2, ink)
 }
 

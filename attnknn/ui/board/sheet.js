@@ -17,6 +17,7 @@ function writeSheet(view) {
     ink: style.color,
     soft: getComputedStyle(root.querySelector(".legend")).color,
     line: style.getPropertyValue("--line"),
+    hatch: style.getPropertyValue("--hatch"),
     font: `${0.8 * parseFloat(style.fontSize)}px ${style.fontFamily}`,
   }
 }
