@@ -13,6 +13,9 @@ NoiseKind = Literal["symmetric", "pair", "matrix"]
 SMALLEST_IMAGE = 10
 """Pixels along a side of what a `fast_cnn` can still halve three times."""
 
+RETIRED = ("first_side",)
+"""Choices about an embedder that older cards name, and that change nothing about one that is trained."""
+
 NOISE_KINDS: tuple[NoiseKind, ...] = ("symmetric", "pair", "matrix")
 
 CleaningRule = Literal["drop", "relabel"]
@@ -63,8 +66,6 @@ class EmbedderConfig:
         shift: Largest random shift of a training image, in pixels.
         jitter: Standard deviation of noise added to a scaled training row.
         flip: Whether training images are mirrored, left to right, in every other epoch (`fast_cnn` alone).
-        first_side: Side of training images in the first epoch, in pixels, from which they grow to their own;
-            0 leaves them as they are (`fast_cnn` alone).
         smoothing: Share of each label that is spread over all classes while training.
     """
 
@@ -79,7 +80,6 @@ class EmbedderConfig:
     shift: int = 1
     jitter: float = 0.1
     flip: bool = False
-    first_side: int = 0
     smoothing: float = 0.0
 
 
@@ -172,10 +172,11 @@ class TrainingConfig:
         attention: dict[str, Any] = {
             name: tuple(value) if isinstance(value, list) else value for name, value in values["attention"].items()
         }
+        embedder = {name: value for name, value in values["embedder"].items() if name not in RETIRED}
         noise, cleaning = values.get("label_noise"), values.get("cleaning")
         return replace(
             cls(**{name: values[name] for name in ("dataset", "seed", "held_out")}),
-            embedder=EmbedderConfig(**values["embedder"]),
+            embedder=EmbedderConfig(**embedder),
             attention=AttentionConfig(**attention),
             label_noise=_read_noise(noise) if noise is not None else None,
             cleaning=Cleaning(**cleaning) if cleaning is not None else None,

@@ -27,7 +27,7 @@ from attnknn.config import EmbedderConfig
 from attnknn.data import Dataset, load_dataset, split_by_group
 from attnknn.metrics import accuracy, negative_log_likelihood
 from attnknn.models.embedders import Embedder, threads, threads_for
-from attnknn.models.image_network import channels_first, side_at
+from attnknn.models.image_network import channels_first
 from attnknn.training.defaults import default_config
 from attnknn.training.embedder import Batches, train_embedder
 from attnknn.training.fast import fast_numbers, triangle
@@ -108,7 +108,7 @@ def train_ours(world: World, config: EmbedderConfig, seed: int) -> tuple[Embedde
         nonlocal done
         clock.stop()
         accuracy = world.head_accuracy(embedder)
-        done += len(world.fit) * operations(deepcopy(embedder).train(), side_at(epoch - 1, config, side))
+        done += len(world.fit) * operations(deepcopy(embedder).train(), side)
         tell("ours", epoch, clock, done, accuracy)
         clock.resume()
         return {}
@@ -145,7 +145,7 @@ def train_rival(world: World, config: EmbedderConfig, seed: int, seconds: float)
     moving = Moving(embedder, sgd, still, torch.Generator().manual_seed(seed))
     each = operations(deepcopy(embedder), inputs.shape[1])
     clock, told, done = Clock(), 0, 0
-    for epoch, items, targets in endless(Batches(inputs, labels, replace(config, first_side=0), seed), moving):
+    for epoch, items, targets in endless(Batches(inputs, labels, config, seed), moving):
         clock.stop()
         if clock.wall >= seconds or epoch > told:
             tell("ResNet-18", told + 1, clock, done, world.head_accuracy(embedder))

@@ -3,7 +3,7 @@
     whitened patches (fixed, ±) → 3 × [convolution, pool, norm, GELU, convolution, norm, GELU] → global max → D
 
 What makes few epochs enough: inputs whose patches are decorrelated from the first step on, convolutions that
-start as the identity, normalization without a scale, pooling before normalization, and small pictures first.
+start as the identity, normalization without a scale, and pooling before normalization.
 
 References:
     Page (2018), How to train your ResNet, https://myrtle.ai/learn/how-to-train-your-resnet/
@@ -22,8 +22,6 @@ from attnknn.config import SMALLEST_IMAGE, EmbedderConfig
 
 FADING = 0.3  # weight of the newest batch in the running statistics; a few epochs must be enough to settle them
 FLATTEST = 5e-4  # added to the variances of patches, so that directions without content are not blown up
-SIDE_STEP = 4  # sides of shrunken pictures are multiples of it
-GROWING = 0.6  # share of the epochs after which pictures have their own size
 PATCHES = {1: 3, 3: 2}  # sides of a patch in pixels, by channels of the image
 LAYERS = ((1, True), (1, False), (4, True), (4, False), (4, True), (4, False))  # widths; is it pooled after?
 
@@ -137,26 +135,3 @@ def _mirrored(places: Tensor, size: int) -> Tensor:
     """Fold places outside 0..size−1 back at the border, which itself is not doubled."""
     folded = places.abs()
     return torch.where(folded < size, folded, 2 * (size - 1) - folded)
-
-
-def side_at(epoch: int, config: EmbedderConfig, side: int) -> int:
-    """Say how large pictures are in an epoch: they grow from `first_side` to their own size.
-
-    Example:
-        >>> [side_at(epoch, EmbedderConfig("fast_cnn", epochs=8, first_side=20), 32) for epoch in range(8)]
-        [20, 24, 24, 28, 32, 32, 32, 32]
-    """
-    if not 0 < config.first_side < side:
-        return side
-    grown = min(1.0, epoch / (GROWING * config.epochs))
-    wanted = config.first_side + grown * (side - config.first_side)
-    return side if grown == 1 else min(side, SIDE_STEP * round(wanted / SIDE_STEP))
-
-
-def shrink(images: Tensor, side: int) -> Tensor:
-    """Resize square images of shape (B, H, W) or (B, H, W, C) so that their sides have `side` pixels."""
-    if images.shape[1] == side:
-        return images
-    small = F.interpolate(channels_first(images), size=(side, side), mode="bilinear", antialias=True)
-    small = small.permute(0, 2, 3, 1)
-    return small if images.ndim == 4 else small[..., 0]

@@ -3,7 +3,7 @@
 Cross-entropy, by default without label smoothing (smoothing collapses classes to points, and neighbors with
 them), a schedule that ends at zero, a fixed number of epochs: nothing is chosen on test. Small networks take
 AdamW's steps on one core, large ones orthogonalized momentum on all of them. Inputs stay as raw as they came;
-one batch at a time is scaled, moved and, early on, shrunk.
+one batch at a time is scaled and moved.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F
 
-from attnknn.config import SMALLEST_IMAGE, EmbedderConfig
+from attnknn.config import EmbedderConfig
 from attnknn.models.embedders import Embedder, augment, threads, threads_for
-from attnknn.models.image_network import shift_and_flip, shrink, side_at
+from attnknn.models.image_network import shift_and_flip
 from attnknn.reporting import PausePoint, Report, never, silent
 from attnknn.training.fast import best_device, fast_numbers, make_muon, triangle
 from attnknn.training.memory import Moving
@@ -95,16 +95,11 @@ class Batches:
         config: Size of a batch, and how items are altered.
         seed: Decides which images are mirrored in even epochs; the others are in odd ones, so that two
             epochs show every image both ways.
-
-    Raises:
-        ValueError: If images would be too small to be pooled in the first epoch.
     """
 
     def __init__(
         self, inputs: NDArray[np.generic], labels: NDArray[np.integer], config: EmbedderConfig, seed: int
     ) -> None:
-        if 0 < config.first_side < SMALLEST_IMAGE:
-            raise ValueError(f"first_side must be 0, or {SMALLEST_IMAGE} or more, however: {config.first_side}")
         self.inputs, self.targets, self.config = inputs, torch.as_tensor(labels.astype(np.int64)), config
         coin = torch.Generator().manual_seed(seed)
         self.flips_in_even = (torch.rand(len(labels), generator=coin) < 0.5) & config.flip
@@ -124,8 +119,7 @@ class Batches:
         if config.kind != "fast_cnn":
             return augment(scaled, config, generator), self.targets[rows]
         is_flipped = self.flips_in_even[rows] ^ (config.flip and epoch % 2 == 1)
-        moved = shift_and_flip(scaled, is_flipped, config.shift, generator)
-        return shrink(moved, side_at(epoch, config, scaled.shape[1])), self.targets[rows].to(scaled.device)
+        return shift_and_flip(scaled, is_flipped, config.shift, generator), self.targets[rows].to(scaled.device)
 
 
 def _start(embedder: Embedder, n_items: int, seed: int) -> Moving:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import torch
@@ -18,8 +16,6 @@ from attnknn.models.image_network import (
     channels_first,
     identity_convolution,
     shift_and_flip,
-    shrink,
-    side_at,
 )
 
 SMALL = EmbedderConfig("fast_cnn", dimension=8, width=4)
@@ -155,25 +151,6 @@ def test_no_shift_and_no_flip_change_nothing():
     images = torch.randn(5, 6, 6, 3)
     generator = torch.Generator().manual_seed(0)
     assert torch.equal(shift_and_flip(images, torch.zeros(5, dtype=torch.bool), 0, generator), images)
-
-
-def test_pictures_grow_to_their_own_size_and_stay_there():
-    config = replace(SMALL, epochs=20, first_side=16)
-    sides = [side_at(epoch, config, 32) for epoch in range(20)]
-    assert sides == sorted(sides)
-    assert (sides[0], sides[12]) == (16, 32)
-    assert all(side % 4 == 0 for side in sides)
-    assert [side_at(epoch, replace(config, first_side=0), 30) for epoch in (0, 19)] == [30, 30]
-    assert side_at(0, replace(config, first_side=40), 30) == 30
-
-
-@pytest.mark.parametrize("shape", [(12, 12), (12, 12, 3)])
-def test_shrinking_keeps_the_mean_and_flat_pictures(shape: tuple[int, ...]):
-    small = shrink(torch.full((2, *shape), 3.0), 8)
-    torch.testing.assert_close(small, torch.full((2, 8, 8, *shape[2:]), 3.0))
-    images = torch.randn(2, *shape)
-    torch.testing.assert_close(shrink(images, 6).mean(), images.mean(), atol=0.05, rtol=0)
-    assert shrink(images, 12) is images
 
 
 def test_channels_come_first_without_a_copy():

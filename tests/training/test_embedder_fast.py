@@ -18,9 +18,7 @@ from attnknn.training import fast
 from attnknn.training.embedder import Batches, train_embedder
 from attnknn.training.fast import make_muon, orthogonal, triangle
 
-FAST = EmbedderConfig(
-    "fast_cnn", dimension=8, width=4, epochs=4, batch_size=40, learning_rate=0.02, shift=2, flip=True, first_side=12
-)
+FAST = EmbedderConfig("fast_cnn", dimension=8, width=4, epochs=4, batch_size=40, learning_rate=0.02, shift=2, flip=True)
 SHAPES = {"gray": (16, 16), "color": (16, 16, 3)}
 
 
@@ -90,7 +88,7 @@ def test_an_interrupted_run_ends_with_the_same_weights_bit_for_bit(kind, stops, 
 
 def test_every_image_is_seen_both_ways_within_two_epochs():
     images, labels = stripes(50, (16, 16))
-    batches = Batches(images, labels, replace(FAST, shift=0, first_side=0), seed=0)
+    batches = Batches(images, labels, replace(FAST, shift=0), seed=0)
     moving = training._start(Embedder(FAST, (16, 16), 3), 50, 0)
     rows = torch.arange(50)
     (even, _), (odd, _), (again, _) = (batches.take(rows, epoch, moving) for epoch in range(3))
@@ -100,14 +98,9 @@ def test_every_image_is_seen_both_ways_within_two_epochs():
     assert 10 < is_flipped.sum() < 40
 
 
-def test_too_small_a_first_side_is_refused():
-    with pytest.raises(ValueError, match="first_side must be 0, or 10 or more, however: 8"):
-        train("gray", replace(FAST, first_side=8))
-
-
 def test_digits_are_never_flipped_unless_asked():
     images, labels = stripes(50, (16, 16))
-    batches = Batches(images, labels, replace(FAST, shift=0, first_side=0, flip=False), seed=0)
+    batches = Batches(images, labels, replace(FAST, shift=0, flip=False), seed=0)
     moving = training._start(Embedder(FAST, (16, 16), 3), 50, 0)
     for epoch in range(2):
         assert torch.equal(batches.take(torch.arange(50), epoch, moving)[0], torch.as_tensor(images).float())

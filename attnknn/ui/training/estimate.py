@@ -23,7 +23,6 @@ STEP = {"cnn": 6e-3, "mlp": 4e-3, "fast_cnn": 5e-2}  # seconds: what a step cost
 ACTIVATION = 4e-8  # seconds per number that is normalized, bent and kept for the way back
 OPERATION = 1 / 6e10  # seconds per multiplication or addition, there and back
 WHITENED = 24  # channels of the first layer of the network for small images
-GROWING = 0.6  # of the work of an epoch at full size: the mean over a run whose pictures grow
 AROUND = (8.5, 8e-3)  # seconds for everything else: whatever the data, and per item
 UNKNOWN = (0.4, 3.0)  # between which paces a machine lies on which nothing was measured
 SPREAD = 0.3  # of a measured time: how far the next run may lie from it, either way
@@ -144,9 +143,9 @@ def _count_fast_cnn(config: EmbedderConfig, pixels: int) -> tuple[float, float]:
 
     Beside such convolutions, what is normalized and bent hardly counts.
     """
-    width, grown = config.width, GROWING if config.first_side else 1.0
+    width = config.width
     first, middle, last = WHITENED * width + width**2 / 4, (4 + 16 / 4) * width**2 / 4, (16 + 16 / 4) * width**2 / 16
-    return 0.0, grown * 9 * pixels * (first + middle + last) / 2
+    return 0.0, 9 * pixels * (first + middle + last) / 2
 
 
 COUNTS = {"cnn": _count_cnn, "mlp": _count_mlp, "fast_cnn": _count_fast_cnn}
