@@ -67,6 +67,7 @@ class EmbedderConfig:
         jitter: Standard deviation of noise added to a scaled training row.
         flip: Whether training images are mirrored, left to right, in every other epoch (`fast_cnn` alone).
         smoothing: Share of each label that is spread over all classes while training.
+        cutout: Side of the square that is blanked somewhere in every training image, in pixels (`fast_cnn` alone).
     """
 
     kind: Literal["cnn", "mlp", "fast_cnn"] = "cnn"
@@ -81,6 +82,7 @@ class EmbedderConfig:
     jitter: float = 0.1
     flip: bool = False
     smoothing: float = 0.0
+    cutout: int = 0
 
 
 @dataclass(frozen=True)

@@ -131,6 +131,32 @@ def shift_and_flip(images: Tensor, is_flipped: Tensor, shift: int, generator: to
     return images[torch.arange(count)[:, None, None], rows[:, :, None], columns[:, None, :]]
 
 
+def cut_out(images: Tensor, side: int, generator: torch.Generator) -> Tensor:
+    """Blank a square somewhere in each scaled image; where it lies across the border, less of it.
+
+    Args:
+        images: Shape (B, H, W) or (B, H, W, C); zero is the mean of all pixels.
+        side: In pixels.
+        generator: Draws the middles, each pixel equally likely.
+
+    References:
+        DeVries and Taylor (2017), https://arxiv.org/abs/1708.04552
+    """
+    if not side:
+        return images
+    count, *sides = images.shape[:3]
+    rows, columns = (_covered(size, count, side, generator) for size in sides)
+    is_blank = rows[:, :, None] & columns[:, None, :]
+    return images.masked_fill(is_blank if images.ndim == 3 else is_blank[..., None], 0.0)
+
+
+def _covered(size: int, count: int, side: int, generator: torch.Generator) -> Tensor:
+    """Say which places of an axis lie within the square: booleans of shape (count, size)."""
+    starts = torch.randint(size, (count, 1), generator=generator) - side // 2
+    places = torch.arange(size)
+    return (starts <= places) & (places < starts + side)
+
+
 def _mirrored(places: Tensor, size: int) -> Tensor:
     """Fold places outside 0..size−1 back at the border, which itself is not doubled."""
     folded = places.abs()

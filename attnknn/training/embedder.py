@@ -21,7 +21,7 @@ from torch.nn import functional as F
 
 from attnknn.config import EmbedderConfig
 from attnknn.models.embedders import Embedder, augment, threads, threads_for
-from attnknn.models.image_network import shift_and_flip
+from attnknn.models.image_network import cut_out, shift_and_flip
 from attnknn.reporting import PausePoint, Report, never, silent
 from attnknn.training.fast import best_device, fast_numbers, make_muon, triangle
 from attnknn.training.memory import Moving
@@ -119,7 +119,8 @@ class Batches:
         if config.kind != "fast_cnn":
             return augment(scaled, config, generator), self.targets[rows]
         is_flipped = self.flips_in_even[rows] ^ (config.flip and epoch % 2 == 1)
-        return shift_and_flip(scaled, is_flipped, config.shift, generator), self.targets[rows].to(scaled.device)
+        moved = shift_and_flip(scaled, is_flipped, config.shift, generator)
+        return cut_out(moved, config.cutout, generator), self.targets[rows].to(scaled.device)
 
 
 def _start(embedder: Embedder, n_items: int, seed: int) -> Moving:
