@@ -14,6 +14,7 @@ from attnknn.models.image_network import (
     ImageNetwork,
     Whitening,
     channels_first,
+    cut_out,
     identity_convolution,
     shift_and_flip,
 )
@@ -151,6 +152,23 @@ def test_no_shift_and_no_flip_change_nothing():
     images = torch.randn(5, 6, 6, 3)
     generator = torch.Generator().manual_seed(0)
     assert torch.equal(shift_and_flip(images, torch.zeros(5, dtype=torch.bool), 0, generator), images)
+
+
+@pytest.mark.parametrize("shape", [(9, 12), (9, 12, 3)])
+def test_a_square_is_blanked_somewhere_and_nothing_else_changes(shape: tuple[int, ...]):
+    images = torch.rand(300, *shape) + 1
+    cut = cut_out(images, 4, torch.Generator().manual_seed(0))
+    is_blank = (cut == 0).reshape(300, 9, 12, -1).any(dim=3)
+    rows, columns = is_blank.any(dim=2).sum(dim=1), is_blank.any(dim=1).sum(dim=1)
+    assert torch.equal(is_blank.sum(dim=(1, 2)), rows * columns)
+    assert (rows.min(), rows.max(), columns.min(), columns.max()) == (2, 4, 2, 4)  # half of it, at a border
+    assert is_blank.any(dim=0).all()
+    assert torch.equal(cut[cut > 0], images[cut > 0])
+
+
+def test_no_square_is_no_copy():
+    images = torch.rand(5, 6, 6, 3)
+    assert cut_out(images, 0, torch.Generator()) is images
 
 
 def test_channels_come_first_without_a_copy():
