@@ -21,7 +21,7 @@ from attnknn.work.train import choose_place
 from tests.conftest import QUICK, QUICK_EMBEDDER
 from tests.jobs.bench import Bench, is_alive, kill, wait_until
 
-SLOW = replace(QUICK, embedder=replace(QUICK_EMBEDDER, epochs=300))
+SLOW = replace(QUICK, embedder=replace(QUICK_EMBEDDER, epochs=300, batch_size=8))  # longer than it takes to remember
 
 
 def worker_of(bench: Bench) -> int:
