@@ -28,9 +28,9 @@ __all__ = [
     "FLOOR",
     "Calibrator",
     "calibrate",
+    "certainty_facts",
     "coefficient_bounds",
     "fit_calibrator",
-    "query_facts",
     "sink_mass",
     "soften",
     "temperature",
@@ -42,8 +42,8 @@ Floats = NDArray[np.float64]
 FLOOR = 1e-3
 """Least mass of the sink, for every vote: no class ever gets a probability of zero."""
 
-PLAIN = 4  # facts of `query_facts`; `vote_facts` has as many again
-DISTANCES = (1, 2)  # which of them are distances
+PLAIN = 4  # facts of `certainty_facts`; `vote_facts` has as many again
+DISTANCE = 1  # which of them is a distance
 NO_SINK = (-50.0, 0.0, 0.0, 0.0)
 SINK_START = -4.0
 RIDGE = 0.5  # a standard normal prior on every coefficient
@@ -57,7 +57,7 @@ class Calibrator:
     """What was fitted; by default no sink beyond the floor, and a temperature that does nothing.
 
     Attributes:
-        sink: A coefficient for each of F facts: 4 from `query_facts`, or 8 from `vote_facts`; float64, read-only.
+        sink: A coefficient for each of F facts: 4 from `certainty_facts`, or 8 from `vote_facts`; float64, read-only.
         heat: Likewise, for the logarithm of the temperature.
 
     Raises:
@@ -86,10 +86,36 @@ class Calibrator:
         return hash((*self.sink.tolist(), *self.heat.tolist()))
 
 
-def vote_facts(around: Surroundings, p: Array) -> Array:
-    """State eight facts about a vote: four about the query, and the same times how noisy the bank looks.
+def certainty_facts(distances: Array, p: Array) -> Array:
+    """State four facts about a vote on a query, which say how sure it should be.
 
-    (ψ, z ψ),  ψ from `query_facts`,  z the dissent of the bank
+    ψ = (1, mean_j d[b, j], H, H²),  H the entropy of the vote in nats
+
+    With H alone, votes torn between two classes and votes torn between all of them would be softened in proportion.
+
+    Args:
+        distances: Euclidean distances to the neighbors, shape (B, K).
+        p: Its probabilities, shape (B, C).
+
+    Returns:
+        Shape (B, 4), of the type of `p`.
+
+    Raises:
+        ValueError: If the numbers of queries differ.
+
+    Example:
+        >>> certainty_facts(np.array([[0.2, 0.4]]), np.array([[0.5, 0.5]])).round(2).tolist()
+        [[1.0, 0.3, 0.69, 0.48]]
+    """
+    facts = query_facts(distances, p)
+    spread = facts[:, 3:]
+    return namespace(facts).concat([facts[:, :2], spread, spread**2], axis=1)
+
+
+def vote_facts(around: Surroundings, p: Array) -> Array:
+    """State eight facts about a vote: four from `certainty_facts`, and the same times how noisy the bank looks.
+
+    (ψ, z ψ),  z the dissent of the bank
 
     Args:
         around: What the vote looked at; needs `dissent`.
@@ -100,7 +126,7 @@ def vote_facts(around: Surroundings, p: Array) -> Array:
     """
     if around.dissent is None:
         raise ValueError("facts about a vote need the dissent of the bank, however: dissent=None")
-    plain = query_facts(around.distances, p)
+    plain = certainty_facts(around.distances, p)
     xp = namespace(plain)
     return xp.concat([plain, plain * xp.astype(around.dissent, plain.dtype)[:, None]], axis=1)
 
@@ -111,7 +137,7 @@ def sink_mass(facts: Array, calibrator: Calibrator) -> Array:
     g = FLOOR + (1 - FLOOR) sigmoid(facts · sink)
 
     Args:
-        facts: From `query_facts` or `vote_facts`, shape (B, F).
+        facts: From `certainty_facts` or `vote_facts`, shape (B, F).
         calibrator: Its sink is used.
 
     Returns:
@@ -130,7 +156,7 @@ def temperature(facts: Array, calibrator: Calibrator) -> Array:
     T = exp(facts · heat), kept between 0.05 and 20
 
     Args:
-        facts: From `query_facts` or `vote_facts`, shape (B, F).
+        facts: From `certainty_facts` or `vote_facts`, shape (B, F).
         calibrator: Its heat is used.
 
     Returns:
@@ -184,7 +210,7 @@ def coefficient_bounds(n_facts: int, is_only_softer: bool = False) -> list[tuple
         n_facts: F.
         is_only_softer: Whether T must be at least 1.
     """
-    is_distance = [fact % PLAIN in DISTANCES for fact in range(n_facts)]
+    is_distance = [fact % PLAIN == DISTANCE for fact in range(n_facts)]
     sink = [(0.0 if far else -COEFFICIENT_BOUND, COEFFICIENT_BOUND) for far in is_distance]
     heat = [(0.0 if far or is_only_softer else -COEFFICIENT_BOUND, COEFFICIENT_BOUND) for far in is_distance]
     return sink + heat
@@ -202,7 +228,7 @@ def fit_calibrator(
 
     Args:
         p: Probabilities of the vote for items that neither embedder nor attention has seen, (n, C).
-        facts: From `query_facts` or `vote_facts`, shape (n, F).
+        facts: From `certainty_facts` or `vote_facts`, shape (n, F).
         labels: Their classes in 0..C-1, shape (n,); clean ones, or the fit learns the noise.
         ridge: Weight of the squared coefficients, in items, so that many items outweigh it; a large one makes sink and
             temperature the same for all. One half is a standard normal prior.

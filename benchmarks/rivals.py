@@ -20,7 +20,7 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.preprocessing import StandardScaler
 
 from attnknn.arrays import tally
-from attnknn.calibration import calibrate, fit_calibrator, query_facts
+from attnknn.calibration import calibrate, certainty_facts, fit_calibrator
 from attnknn.metrics import negative_log_likelihood
 from attnknn.training.parts import Parts
 
@@ -58,12 +58,12 @@ def best(parts: Parts, trials: Iterator[tuple[str, Ask]]) -> tuple[str, Floats]:
     labels, tried = parts.labels("held_out"), []
     for setting, ask in trials:
         p, distances = ask("held_out")
-        facts = query_facts(distances, p)
+        facts = certainty_facts(distances, p)
         calibrator = fit_calibrator(p, facts, labels)
         tried.append((negative_log_likelihood(calibrate(p, facts, calibrator), labels), setting, ask, calibrator))
     _, setting, ask, calibrator = min(tried, key=lambda one: one[0])
     p, distances = ask("test")
-    return setting, calibrate(p, query_facts(distances, p), calibrator)
+    return setting, calibrate(p, certainty_facts(distances, p), calibrator)
 
 
 def near(

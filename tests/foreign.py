@@ -297,7 +297,8 @@ class ByHand:
     def calibrated(self, vote):
         u, v = self.tensors[f"calibration.{vote}"]
         p = self.probabilities(vote)
-        facts = np.concatenate([self.facts(p), self.dissent * np.array(self.facts(p))])
+        certainty = np.array([1, self.d.mean(), entropy(p), entropy(p) ** 2])
+        facts = np.concatenate([certainty, self.dissent * certainty])
         g = 0.001 + 0.999 / (1 + math.exp(-min(u @ facts, 15)))
         tau = math.exp(min(max(v @ facts, math.log(0.05)), math.log(20)))
         q = np.exp(np.log((1 - g) * p + g / len(p)) / tau)

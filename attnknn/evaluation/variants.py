@@ -111,7 +111,7 @@ class Said:
 
     Attributes:
         probabilities: Before calibration, shape (B, C).
-        facts: What its calibrator looks at, shape (B, 4): distances are means over what was averaged.
+        facts: What its calibrator looks at, shape (B, 8): distances are means over what was averaged.
         k: How many neighbors were asked, mean over what was averaged, shape (B,).
         effective_neighbors: Likewise; NaN where no neighbor is asked.
     """
@@ -167,6 +167,7 @@ def _average(parts: Sequence[Said]) -> Said:
     """Average what one vote says; its entropy is that of the average."""
     names = ("probabilities", "facts", "k", "effective_neighbors")
     p, facts, k, effective = (np.mean([getattr(part, name) for part in parts], axis=0) for name in names)
-    facts[:, 3] = entropy(p)
-    facts[:, 7] = facts[:, 4] * facts[:, 3]
+    one_and_distance, dissent, spread = facts[:, :2], facts[:, 4:5], entropy(p)[:, None]
+    plain = np.hstack([one_and_distance, spread, spread**2])
+    facts = np.hstack([plain, dissent * plain])
     return Said(p, facts, k, effective)

@@ -16,6 +16,7 @@ from typer.testing import CliRunner, Result
 
 from attnknn.cli import app
 
+WIDE = {"COLUMNS": "140"}
 TRAIN = ["train", "iris", "--epochs", "5", "--k", "8", "--heads", "nearest,trusted"]
 
 WITHOUT_WORKER = """
@@ -36,7 +37,7 @@ main()
 def run_process(*arguments: object, root: Path, code: int = 0, **variables: str) -> subprocess.CompletedProcess[str]:
     """Run the terminal as a process of its own, and check its exit code."""
     command = [sys.executable, "-m", "attnknn", *map(str, arguments)]
-    environment = os.environ | {"ATTNKNN_CHECKPOINTS": str(root)} | variables
+    environment = os.environ | WIDE | {"ATTNKNN_CHECKPOINTS": str(root)} | variables
     encoding = variables.get("PYTHONIOENCODING", "utf-8")
     done = subprocess.run(command, capture_output=True, encoding=encoding, env=environment, timeout=300, check=False)
     assert done.returncode == code, done.stderr
@@ -66,7 +67,7 @@ def run(root: Path) -> Callable[..., Result]:
     """Run the terminal in this process, and check its exit code."""
 
     def run_here(*arguments: object, code: int = 0, root: Path = root) -> Result:
-        result = CliRunner().invoke(app, ["--checkpoints", str(root), *map(str, arguments)])
+        result = CliRunner(env=WIDE).invoke(app, ["--checkpoints", str(root), *map(str, arguments)])
         assert result.exit_code == code, result.output
         return result
 

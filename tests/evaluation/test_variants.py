@@ -95,8 +95,8 @@ def test_an_ensemble_is_the_mean_over_k(toy: AttnKNN, vote: str):
     np.testing.assert_allclose(said.probabilities, p, atol=1e-15)
     distances = [one.ballot.around.distances for one in predictions]
     np.testing.assert_allclose(said.facts[:, 1], np.mean([one.mean(axis=1) for one in distances], axis=0))
-    np.testing.assert_allclose(said.facts[:, 2], distances[0][:, 0])
-    np.testing.assert_allclose(said.facts[:, 3], [-sum(x * np.log(x) for x in row if x > 0) for row in p], atol=1e-12)
+    spread = np.array([-sum(x * np.log(x) for x in row if x > 0) for row in p])
+    np.testing.assert_allclose(said.facts[:, 2:4], np.stack([spread, spread**2], axis=1), atol=1e-12)
     assert (said.k == 6).all()
 
 

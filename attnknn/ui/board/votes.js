@@ -158,9 +158,15 @@ function cast(live, around, heads, name) {
 
 // ---- Calibration (attnknn.calibration)
 
+/** ψ = (1, mean_j d_j, H, H²), H the entropy of the vote */
+export function certaintyFacts(distances, p) {
+  const [one, mean, , H] = queryFacts(distances, p)
+  return [one, mean, H, H ** 2]
+}
+
 /** q = m^(1/T) / Σ m^(1/T), m = (1 − g) p + g / C, g = FLOOR + (1 − FLOOR) sigmoid(ψ₈ · sink), log T = ψ₈ · heat, ψ₈ = (ψ, z ψ) */
 export function calibrate(p, around, { sink, heat }) {
-  const plain = queryFacts(around.distances, p)
+  const plain = certaintyFacts(around.distances, p)
   const facts = [...plain, ...plain.map((fact) => fact * around.dissent)].slice(0, sink.length)
   const g = FLOOR + (1 - FLOOR) * sigmoid(Math.min(dot(facts, sink), HIGHEST_SCORE))
   const T = Math.exp(Math.min(Math.max(dot(facts, heat), Math.log(TEMPERATURE_BOUNDS[0])), Math.log(TEMPERATURE_BOUNDS[1])))
