@@ -21,7 +21,7 @@ from array_api_compat import device
 from numpy.typing import ArrayLike, NDArray
 
 from attnknn.arrays import Array, namespace, softmax
-from attnknn.models.attention import query_facts, sigmoid
+from attnknn.models.attention import certainty_facts, sigmoid
 from attnknn.models.terms import Surroundings
 
 __all__ = [
@@ -84,32 +84,6 @@ class Calibrator:
 
     def __hash__(self) -> int:
         return hash((*self.sink.tolist(), *self.heat.tolist()))
-
-
-def certainty_facts(distances: Array, p: Array) -> Array:
-    """State four facts about a vote on a query, which say how sure it should be.
-
-    ψ = (1, mean_j d[b, j], H, H²),  H the entropy of the vote in nats
-
-    With H alone, votes torn between two classes and votes torn between all of them would be softened in proportion.
-
-    Args:
-        distances: Euclidean distances to the neighbors, shape (B, K).
-        p: Its probabilities, shape (B, C).
-
-    Returns:
-        Shape (B, 4), of the type of `p`.
-
-    Raises:
-        ValueError: If the numbers of queries differ.
-
-    Example:
-        >>> certainty_facts(np.array([[0.2, 0.4]]), np.array([[0.5, 0.5]])).round(2).tolist()
-        [[1.0, 0.3, 0.69, 0.48]]
-    """
-    facts = query_facts(distances, p)
-    spread = facts[:, 3:]
-    return namespace(facts).concat([facts[:, :2], spread, spread**2], axis=1)
 
 
 def vote_facts(around: Surroundings, p: Array) -> Array:

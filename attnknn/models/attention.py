@@ -159,6 +159,33 @@ def query_facts(distances: Array, probabilities: Array) -> Array:
     return xp.stack([blank + 1, blank + mean, blank + nearest, spread], axis=-1)
 
 
+def certainty_facts(distances: Array, p: Array) -> Array:
+    """State four facts about a vote on a query, which say how sure it should be.
+
+    ψ = (1, mean_j d[b, j], H, H²),  H the entropy of the vote in nats
+
+    With H alone, votes torn between two classes and votes torn between all of them would be softened in proportion.
+
+    Args:
+        distances: Euclidean distances to the neighbors, shape (B, K).
+        p: Its probabilities, shape (B, C).
+
+    Returns:
+        Shape (B, 4), of the type of `p`.
+
+    Raises:
+        ValueError: If the numbers of queries differ.
+
+    Example:
+        >>> import numpy as np
+        >>> certainty_facts(np.array([[0.2, 0.4]]), np.array([[0.5, 0.5]])).round(2).tolist()
+        [[1.0, 0.3, 0.69, 0.48]]
+    """
+    facts = query_facts(distances, p)
+    spread = facts[:, 3:]
+    return namespace(facts).concat([facts[:, :2], spread, spread**2], axis=1)
+
+
 def sigmoid(logits: Array) -> Array:
     """Map real numbers to (0, 1): 1 / (1 + exp(−x)), written so that it never overflows."""
     return 0.5 * (1 + namespace(logits).tanh(0.5 * logits))
