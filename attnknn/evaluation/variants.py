@@ -19,10 +19,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from attnknn.arrays import entropy, one_hot
+from attnknn.arrays import one_hot
 from attnknn.bank.entries import Observation
 from attnknn.bundle import Queries
-from attnknn.calibration import vote_facts
+from attnknn.calibration import certainty_facts, vote_facts
 from attnknn.classifier import AttnKNN
 from attnknn.config import LabelNoise
 from attnknn.metrics import Floats
@@ -167,7 +167,6 @@ def _average(parts: Sequence[Said]) -> Said:
     """Average what one vote says; its entropy is that of the average."""
     names = ("probabilities", "facts", "k", "effective_neighbors")
     p, facts, k, effective = (np.mean([getattr(part, name) for part in parts], axis=0) for name in names)
-    one_and_distance, dissent, spread = facts[:, :2], facts[:, 4:5], entropy(p)[:, None]
-    plain = np.hstack([one_and_distance, spread, spread**2])
-    facts = np.hstack([plain, dissent * plain])
-    return Said(p, facts, k, effective)
+    distance, dissent = facts[:, 1:2], facts[:, 4:5]
+    plain = certainty_facts(distance, p)
+    return Said(p, np.hstack([plain, dissent * plain]), k, effective)
