@@ -28,6 +28,7 @@ __all__ = [
     "FLOOR",
     "Calibrator",
     "calibrate",
+    "calibrator_start",
     "certainty_facts",
     "coefficient_bounds",
     "fit_calibrator",
@@ -190,6 +191,11 @@ def coefficient_bounds(n_facts: int, is_only_softer: bool = False) -> list[tuple
     return sink + heat
 
 
+def calibrator_start(n_facts: int) -> Floats:
+    """Begin with hardly any sink and a temperature of one: sink, then heat."""
+    return np.array([SINK_START] + [0.0] * (2 * n_facts - 1))
+
+
 def fit_calibrator(
     p: ArrayLike, facts: ArrayLike, labels: ArrayLike, ridge: float = RIDGE, epsilon: float = 0.0
 ) -> Calibrator:
@@ -214,8 +220,7 @@ def fit_calibrator(
         A calibrator whose loss on these items is at most that of the start.
 
     Raises:
-        ValueError: If there are no items, shapes do not fit, a number is not finite, the ridge
-            is negative, or epsilon not in [0, 1).
+        ValueError: If there are no items, shapes do not fit, or a number is not as above.
     """
     from scipy.optimize import minimize
 
@@ -224,15 +229,13 @@ def fit_calibrator(
         raise ValueError(f"ridge must not be negative, however: ridge={ridge}")
     if not 0 <= epsilon < 1:
         raise ValueError(f"epsilon must be at least 0 and below 1, however: epsilon={epsilon}")
-    n_facts = facts.shape[1]
-    start = np.zeros(2 * n_facts)
-    start[0] = SINK_START
+    start = calibrator_start(facts.shape[1])
     items = (p, facts, labels, ridge, epsilon)
     options = {"maxiter": 500, "ftol": 1e-12, "gtol": 1e-8}
-    bounds = coefficient_bounds(n_facts, epsilon > 0)
+    bounds = coefficient_bounds(facts.shape[1], epsilon > 0)
     found = minimize(_objective, start, items, method="L-BFGS-B", jac=True, bounds=bounds, options=options)
     best = found.x if found.fun <= _objective(start, *items)[0] else start
-    return Calibrator(best[:n_facts], best[n_facts:])
+    return Calibrator(*np.split(best, 2))
 
 
 def _like(facts: Array, numbers: Floats) -> Array:
@@ -259,13 +262,12 @@ def _objective(
     theta: Floats, p: Floats, facts: Floats, labels: Array, ridge: float, epsilon: float
 ) -> tuple[float, Floats]:
     """Return the loss and its gradient; theta is the sink, then the heat."""
-    n_facts = facts.shape[1]
-    calibrator = Calibrator(theta[:n_facts], theta[n_facts:])
-    mass, heated = sink_mass(facts, calibrator), temperature(facts, calibrator)
+    sink, heat = np.split(theta, 2)
+    mass, heated = _mass(facts, sink), _temperature(facts, heat)
     mixed = _mix(p, mass)
     log_mixed = np.log(mixed)
     q = softmax(log_mixed / heated[:, None])
-    truth, penalized = np.arange(len(p)), theta * (np.arange(len(theta)) % n_facts > 0)
+    truth, penalized = np.arange(len(p)), theta * (np.arange(len(theta)) % len(sink) > 0)
     meant = (1 - epsilon) * q[truth, labels]
     seen = meant + epsilon / p.shape[1]
     loss = ridge / len(p) * penalized @ penalized - np.mean(np.log(seen))
@@ -275,7 +277,7 @@ def _objective(
     by_log_mixed *= (meant / seen / heated / len(p))[:, None]
     by_mass = (by_log_mixed * (1 / p.shape[1] - p) / mixed).sum(axis=1)
     by_score = by_mass * (mass - FLOOR) * (1 - mass) / (1 - FLOOR)
-    by_score[facts @ calibrator.sink > HIGHEST_SCORE] = 0
+    by_score[facts @ sink > HIGHEST_SCORE] = 0
     coldest, hottest = TEMPERATURE_BOUNDS
     by_log_temperature = -(by_log_mixed * log_mixed).sum(axis=1) * ((coldest < heated) & (heated < hottest))
     gradient = np.append(facts.T @ by_score, facts.T @ by_log_temperature)

@@ -125,7 +125,7 @@ def save_checkpoint(
         raise ValueError(f"name must match {NAME.pattern}, however: name={name!r}")
     draft = root / f".{name}.{os.getpid()}"
     shutil.rmtree(draft, ignore_errors=True)
-    (draft / "bundle").mkdir(parents=True)
+    (draft / "bundle" if arrays else draft).mkdir(parents=True)
     tensors = {key: np.asarray(value, order="C") for key, value in sorted(weights.items())}
     (draft / "weights.safetensors").write_bytes(save(tensors))  # save_file would let nobody else read it
     for key, array in sorted(arrays.items()):

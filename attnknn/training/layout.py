@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from attnknn.calibration import SINK_START, coefficient_bounds
+from attnknn.calibration import PLAIN, SINK_START, calibrator_start, coefficient_bounds
 from attnknn.models.attention import HEADS, Attention, terms_of
 from attnknn.models.terms import TERMS, Surroundings
 
@@ -17,6 +17,7 @@ Bounds = tuple[float | None, float | None]
 FREE: Bounds = (None, None)
 POSITIVE: Bounds = (0.0, None)
 METRIC_RANK = 8
+FACTS = 2 * PLAIN  # that a calibrator of votes looks at
 
 
 class Layout:
@@ -44,8 +45,8 @@ class Layout:
             ("sink", np.tile([SINK_START, 0.0, 0.0, 0.0], (of_heads, 1)), [FREE, POSITIVE, POSITIVE, FREE] * of_heads),
         ]
         if pull is not None:
-            calibrator = np.array([[SINK_START, *[0.0] * 7], [0.0] * 8])
-            parts.append(("calibrator", calibrator, coefficient_bounds(8, is_only_softer)))
+            calibrator = calibrator_start(FACTS).reshape(2, FACTS)
+            parts.append(("calibrator", calibrator, coefficient_bounds(FACTS, is_only_softer)))
             parts.append(("seat", np.zeros((of_heads, 2)), [FREE, POSITIVE] * of_heads))
             parts.append(("pull", np.tile([pull, 0.0], (of_heads, 1)), [POSITIVE] * 2 * of_heads))
         if "content" in self.terms:

@@ -102,6 +102,7 @@ def test_weights_travel_without_their_bank_and_every_report_is_logged(run, tmp_p
     result = run("train", "iris", "--epochs", "3", *QUICK[2:], "--without-bank", "--log", str(log), root=tmp_path)
     card = open_checkpoint("iris", tmp_path).card
     assert set(card["files"]) == {"weights.safetensors"}
+    assert not (tmp_path / "iris" / "bundle").exists(), "nor does an empty folder travel"
     assert card["command"].endswith("--heads nearest --without-bank")
     assert "attention" in result.stdout, "it was measured all the same"
     with pytest.raises(NotPrepared):

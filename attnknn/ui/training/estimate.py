@@ -24,7 +24,8 @@ ACTIVATION = 4e-8  # seconds per number that is normalized, bent and kept for th
 OPERATION = 1 / 6e10  # seconds per multiplication or addition, there and back
 WHITENED = 24  # channels of the first layer of the network for small images
 AROUND = (8.5, 8e-3)  # seconds for everything else: whatever the data, and per item
-UNKNOWN = (0.4, 3.0)  # between which paces a machine lies on which nothing was measured
+UNKNOWN = {"cnn": (0.4, 3.0), "mlp": (0.4, 3.0), "fast_cnn": (0.15, 3.0)}
+"""Between which paces a machine lies on which nothing was measured; some multiply large images in bfloat16."""
 SPREAD = 0.3  # of a measured time: how far the next run may lie from it, either way
 SPREAD_ELSEWHERE = 0.6  # the same, where only other data were measured
 
@@ -115,7 +116,7 @@ def estimate(amount: Amount, timings: Sequence[Timing]) -> Estimate:
     """Estimate a run from finished ones whose embedder is of the same kind."""
     known = [one for one in timings if one.kind == amount.kind]
     if not known:
-        low, high = (pace * (amount.training + amount.around) for pace in UNKNOWN)
+        low, high = (pace * (amount.training + amount.around) for pace in UNKNOWN[amount.kind])
         return Estimate(low, high, 0)
     on_these = [one for one in known if one.dataset == amount.dataset]
     spread, known = (SPREAD, on_these) if on_these else (SPREAD_ELSEWHERE, known)
