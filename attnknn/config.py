@@ -58,6 +58,7 @@ class EmbedderConfig:
             color, `mlp` for tables and points.
         dimension: D, the length of an embedding.
         width: Channels of the first convolution, or units of a hidden layer.
+        members: Networks side by side, each taught by itself; each makes its share of an embedding.
         epochs: Passes over the fit part.
         batch_size: Items per step.
         learning_rate: Peak of the schedule.
@@ -73,6 +74,7 @@ class EmbedderConfig:
     kind: Literal["cnn", "mlp", "fast_cnn"] = "cnn"
     dimension: int = 64
     width: int = 32
+    members: int = 1
     epochs: int = 40
     batch_size: int = 64
     learning_rate: float = 3e-3

@@ -56,6 +56,8 @@ def normed(x, t, layer):
 
 
 def embed_pictures(x, tensors):
+    if any(name.startswith("embedder.body.networks.") for name in tensors):
+        return embed_by_members(x, tensors)
     t = {name.removeprefix("embedder."): tensor.astype(np.float64) for name, tensor in tensors.items()}
     x = (x - t["mean"]) / t["scale"]
     x = x[:, None] if x.ndim == 3 else x.transpose(0, 3, 1, 2)
@@ -65,6 +67,18 @@ def embed_pictures(x, tensors):
         x = normed(pool(x) if n % 2 else x, t, f"body.layers.{n}.2")
     z = unit(x.max(axis=(2, 3)) @ t["body.projection.weight"].T)
     return z, 12 * z @ t["classifier.weight"].T + t["classifier.bias"]
+
+
+def embed_by_members(x, tensors):
+    networks = sorted({name.split(".")[3] for name in tensors if name.startswith("embedder.body.networks.")}, key=int)
+    rest = {name: tensor for name, tensor in tensors.items() if ".networks." not in name}
+    shares = []
+    for m in networks:
+        own = {name.replace(f"networks.{m}.", ""): t for name, t in tensors.items() if f".networks.{m}." in name}
+        size = len(own["embedder.body.projection.weight"])
+        shares.append(embed_pictures(x, rest | own | {"embedder.classifier.weight": np.zeros((1, size))})[0])
+    z = unit(np.concatenate(shares, axis=1))
+    return z, 12 * z @ tensors["embedder.classifier.weight"].T.astype(np.float64) + tensors["embedder.classifier.bias"]
 
 
 def embed_images(x, tensors):

@@ -232,12 +232,13 @@ def test_keys_follow_from_the_inputs(name):
     np.testing.assert_allclose(logits, arrays["query_logits"][:6], atol=1e-3)
 
 
+@pytest.mark.parametrize("members", [1, 3])
 @pytest.mark.parametrize("shape", [(28, 28), (32, 32, 3), (11, 14, 3)])
-def test_keys_of_larger_images_follow_from_their_pixels(shape):
+def test_keys_of_larger_images_follow_from_their_pixels(shape, members):
     rng = np.random.default_rng(0)
     images = rng.integers(0, 256, (3, *shape), dtype=np.uint8)
     torch.manual_seed(0)
-    embedder = Embedder(EmbedderConfig("fast_cnn", dimension=8, width=4), shape, 5)
+    embedder = Embedder(EmbedderConfig("fast_cnn", dimension=8, width=4, members=members), shape, 5)
     embedder.learn_scale(images)
     for tensor in embedder.state_dict().values():
         if tensor.ndim == 1 and tensor.is_floating_point():  # biases, and what norms remember

@@ -43,6 +43,10 @@ def config_problems(card: Card) -> Iterator[Problem]:
             f"fast_cnn takes images, [height, width] or [height, width, 3], of {SMALLEST_IMAGE} pixels or more.",
             it_says(shape),
         )
+    members, dimension = (said(card, f"config.embedder.{one}") for one in ("members", "dimension"))
+    most = dimension if type(dimension) is int else EmbedderConfig.dimension
+    if members is not _UNSAID and not (type(members) is int and 1 <= members <= most):
+        yield f"config.embedder.members must be a whole number from 1 to {most}, the dimension.", it_says(members)
     k = said(card, "config.attention.k")
     if k is not _UNSAID and (type(k) is not int or k < 1):
         yield "config.attention.k must be a whole number from 1.", it_says(k)

@@ -39,6 +39,7 @@ def train_checkpoint(
     held_out: options.HeldOut = None,
     dimension: options.Dimension = None,
     width: options.Width = None,
+    members: options.Members = None,
     batch_size: options.BatchSize = None,
     learning_rate: options.LearningRate = None,
     dropout: options.Dropout = None,
@@ -62,7 +63,13 @@ def train_checkpoint(
     place = dataset if name is None else name
     check_place(place, root, force)
     asked = {"seed": seed, "epochs": epochs, "k": k, "heads": heads, "held_out": held_out, "dimension": dimension}
-    asked |= {"width": width, "batch_size": batch_size, "learning_rate": learning_rate, "dropout": dropout}
+    asked |= {
+        "width": width,
+        "members": members,
+        "batch_size": batch_size,
+        "learning_rate": learning_rate,
+        "dropout": dropout,
+    }
     asked |= {"label_noise": label_noise, "noise_kind": noise_kind, "noise_seed": noise_seed}
     asked |= {"cleaning": cleaning, "cleaning_rule": cleaning_rule, "agreeing": agreeing}
     config = options.choose(loaded, asked)

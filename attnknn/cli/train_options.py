@@ -52,6 +52,10 @@ Width = Annotated[
     str | None,
     typer.Option(metavar="N", help="Channels of the first layer, or units of a hidden one.", show_default=SUITS),
 ]
+Members = Annotated[
+    str | None,
+    typer.Option(metavar="N", help="Networks side by side, which share an embedding.", show_default=SUITS),
+]
 BatchSize = Annotated[str | None, typer.Option(metavar="N", help="Items per step.", show_default=SUITS)]
 LearningRate = Annotated[
     str | None, typer.Option(metavar="NUMBER", help="Learning rate at its peak.", show_default=SUITS)
@@ -114,7 +118,7 @@ def choose(dataset: Dataset | DatasetDescription, asked: Mapping[str, str | None
             and what belongs to these; None is the default.
 
     Raises:
-        SettingError: A number is out of its range, or a word unknown.
+        SettingError: A number is out of its range, a word unknown, or there are more members than dimensions.
 
     Example:
         >>> from attnknn.data import describe_datasets
@@ -123,6 +127,7 @@ def choose(dataset: Dataset | DatasetDescription, asked: Mapping[str, str | None
         (7, 24, 0.1)
     """
     from attnknn.training.defaults import default_config
+    from attnknn.work.submit import check_shares
 
     usual = default_config(dataset)
     given = {name: _read(name, text) for name, text in asked.items() if text is not None}
@@ -130,9 +135,11 @@ def choose(dataset: Dataset | DatasetDescription, asked: Mapping[str, str | None
     embedder = {name: value for name, value in given.items() if hasattr(usual.embedder, name)}
     attention = {name: value for name, value in given.items() if hasattr(usual.attention, name)}
     rest = {name: value for name, value in given.items() if name not in embedder | attention}
+    chosen = replace(usual.embedder, **embedder)
+    check_shares(chosen)
     return replace(
         usual,
-        embedder=replace(usual.embedder, **embedder),
+        embedder=chosen,
         attention=replace(usual.attention, **attention),
         label_noise=noise,
         cleaning=cleaning,

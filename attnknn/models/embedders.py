@@ -1,6 +1,6 @@
 """Embedders: inputs → unit vectors, with a classifier head on top that serves as the baseline.
 
-    z = embed(x), ‖z‖ = 1;  logits = s · W z + b
+    z = embed(x), ‖z‖ = 1;  logits = s · W z + b;  of M members, z = [z_1, …, z_M] / √M
 
 Scaling belongs to the embedder: what it learned about its inputs (mean and standard deviation of the fit
 part, and of images the directions of their patches) is saved with its weights.
@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -47,7 +48,7 @@ class Embedder(nn.Module):
         statistics_shape = self.input_shape if config.kind == "mlp" else self.input_shape[2:]
         self.register_buffer("mean", torch.zeros(statistics_shape))
         self.register_buffer("scale", torch.ones(statistics_shape))
-        self.body = BODIES[config.kind](config, self.input_shape)
+        self.body = (BODIES[config.kind] if config.members == 1 else Ensemble)(config, self.input_shape)
         self.classifier = nn.Linear(config.dimension, n_classes)
 
     def learn_scale(self, inputs: NDArray[np.generic]) -> None:
@@ -56,8 +57,9 @@ class Embedder(nn.Module):
         mean, spread = moments(inputs, axes)
         self.mean.copy_(torch.as_tensor(mean))
         self.scale.copy_(torch.as_tensor(np.where(spread > 0, spread, 1.0)))
-        if isinstance(self.body, ImageNetwork):
-            self.body.learn_whitening(self.prepare(inputs[:: -(-len(inputs) // SAMPLE)]))
+        for network in self.modules():
+            if isinstance(network, ImageNetwork):
+                network.learn_whitening(self.prepare(inputs[:: -(-len(inputs) // SAMPLE)]))
 
     def prepare(self, inputs: NDArray[np.generic]) -> Tensor:
         """Turn raw inputs into scaled float32 tensors of shape (B, *input_shape).
@@ -88,6 +90,16 @@ class Embedder(nn.Module):
         """Classify embeddings: logits of shape (B, C), the parametric baseline."""
         return self.classifier(LOGIT_SCALE * embeddings)
 
+    def member_logits(self, embeddings: Tensor) -> Tensor:
+        """Classify by each member's share of the embeddings alone: shape (M, B, C). Their mean is `logits`.
+
+        logits_m = M s · W_m z_m + b
+        """
+        members, weights = self.config.members, self.classifier.weight
+        shares = zip(embeddings.tensor_split(members, dim=1), weights.tensor_split(members, dim=1), strict=True)
+        bias = self.classifier.bias
+        return torch.stack([F.linear(members * LOGIT_SCALE * share, weight, bias) for share, weight in shares])
+
     @torch.no_grad()
     def embed(
         self, inputs: NDArray[np.generic], batch_size: int = 1024
@@ -106,7 +118,7 @@ class Embedder(nn.Module):
     @torch.no_grad()
     def round_weights(self) -> None:
         """Round a large network's numbers to what float16 holds, so that it can be saved in half the room."""
-        if isinstance(self.body, ImageNetwork):
+        if self.config.kind == "fast_cnn":
             for tensor in self.state_dict().values():
                 if tensor.is_floating_point():
                     tensor.copy_(tensor.half())
@@ -114,11 +126,13 @@ class Embedder(nn.Module):
     def arrays(self) -> dict[str, NDArray[np.generic]]:
         """Return what a checkpoint saves, by name: a large network in float16, if that is exact."""
         saved = {name: tensor.detach().cpu().numpy() for name, tensor in self.state_dict().items()}
+        if self.config.kind != "fast_cnn":
+            return saved
         halved = {
             name: array.astype(np.float16) if array.dtype == np.float32 else array for name, array in saved.items()
         }
         is_exact = all(np.array_equal(halved[name], array) for name, array in saved.items())
-        return halved if is_exact and isinstance(self.body, ImageNetwork) else saved
+        return halved if is_exact else saved
 
 
 @contextmanager
@@ -188,6 +202,33 @@ def mlp(config: EmbedderConfig, input_shape: tuple[int, ...]) -> nn.Module:
         nn.Dropout(config.dropout),
         nn.Linear(config.width, config.dimension),
     )
+
+
+class Ensemble(nn.Module):
+    """Networks side by side, whose unit vectors are joined: they err in different places.
+
+    Args:
+        config: Kind and size of the M networks; each makes its share of the D numbers.
+        input_shape: Shape of one item.
+
+    Raises:
+        ValueError: If there are more members than numbers in an embedding.
+
+    References:
+        Lakshminarayanan et al. (2017), https://arxiv.org/abs/1612.01474
+    """
+
+    def __init__(self, config: EmbedderConfig, input_shape: tuple[int, ...]) -> None:
+        super().__init__()
+        if not 1 <= config.members <= config.dimension:
+            raise ValueError(f"members must be 1 to {config.dimension}, the dimension, however: {config.members}")
+        shares = [len(share) for share in np.array_split(np.arange(config.dimension), config.members)]
+        build = BODIES[config.kind]
+        self.networks = nn.ModuleList(build(replace(config, dimension=share), input_shape) for share in shares)
+
+    def forward(self, scaled: Tensor) -> Tensor:
+        """Join what each network says, each share of length one."""
+        return torch.cat([F.normalize(network(scaled).float(), dim=-1) for network in self.networks], dim=-1)
 
 
 BODIES: dict[str, Callable[[EmbedderConfig, tuple[int, ...]], nn.Module]] = {

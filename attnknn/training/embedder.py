@@ -148,7 +148,8 @@ def _train_epoch(moving: Moving, batches: Batches, epoch: int, pause_point: Paus
         items, targets = batches.take(rows, epoch, moving)
         with fast_numbers(config, items.device):
             embeddings = embedder(items)
-        loss = F.cross_entropy(embedder.logits(embeddings), targets, label_smoothing=config.smoothing)
+        said = embedder.member_logits(embeddings)  # each member learns from its own errors
+        loss = F.cross_entropy(said.flatten(0, 1), targets.repeat(len(said)), label_smoothing=config.smoothing)
         moving.optimizer.zero_grad()
         loss.backward()
         moving.optimizer.step()

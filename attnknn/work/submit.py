@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from attnknn.bundle import POOL
 from attnknn.checkpoints import NAME, checkpoint_names, open_checkpoint, root_from_environment
-from attnknn.config import LabelNoise, NoiseKind, TrainingConfig
+from attnknn.config import EmbedderConfig, LabelNoise, NoiseKind, TrainingConfig
 from attnknn.data import dataset_names, describe_dataset
 from attnknn.errors import SettingError, UnknownDataset
 from attnknn.jobs import Job, JobSettings, JobStore
@@ -29,6 +29,7 @@ LIMITS: dict[str, tuple[float, float]] = {
     "batch_size": (4, 4096),
     "dimension": (2, 512),
     "width": (4, 512),
+    "members": (1, 4),
     "learning_rate": (1e-5, 0.5),
     "k": (1, POOL),
     "seed": (0, 2**32 - 1),
@@ -163,6 +164,18 @@ def check_bounds(config: TrainingConfig) -> None:
     values |= {"label_noise": noise.rate, "noise_seed": noise.seed}
     for setting in LIMITS:
         _check_bound(setting, values[setting])
+    check_shares(config.embedder)
+
+
+def check_shares(embedder: EmbedderConfig) -> None:
+    """Check that every member has a share of the embedding.
+
+    Raises:
+        SettingError: There are more members than numbers in an embedding.
+    """
+    if embedder.members > embedder.dimension:
+        expected = f"at most the dimension, {embedder.dimension}"
+        raise SettingError("members", embedder.members, expected, "Choose fewer members, or more dimensions.")
 
 
 def hand_over(store: JobStore, job: Job) -> Job:

@@ -121,6 +121,7 @@ def test_the_same_configuration_is_one_run_and_another_gets_another_name(counter
         {"batch_size": 1},
         {"dimension": 1000},
         {"width": 2},
+        {"members": 5},
         {"learning_rate": float("nan")},
         {"learning_rate": 1.0},
     ],
@@ -132,6 +133,8 @@ def test_bounds_are_checked_where_the_work_is_accepted(counter, changes):
 
 
 def test_other_things_that_cannot_be_asked_for(counter):
+    with pytest.raises(SettingError, match="members must be at most the dimension, 2"):
+        submit_training(counter, replace(QUICK, embedder=replace(QUICK_EMBEDDER, dimension=2, members=3)))
     with pytest.raises(SettingError, match="k must be between 1 and 64"):
         submit_training(counter, replace(QUICK, attention=AttentionConfig(k=65)))
     with pytest.raises(UnknownDataset, match='Did you mean "iris"'):

@@ -36,6 +36,7 @@ def configs(draw: st.DrawFn) -> TrainingConfig:
         epochs=draw(st.integers(1, 500)),
         dimension=draw(st.integers(2, 512)),
         width=draw(st.integers(4, 512)),
+        members=draw(st.integers(1, 2)),
         batch_size=draw(st.integers(4, 4096)),
         learning_rate=draw(st.floats(1e-5, 0.5)),
         dropout=draw(st.floats(*SHARES["dropout"])),

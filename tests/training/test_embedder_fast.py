@@ -86,6 +86,39 @@ def test_an_interrupted_run_ends_with_the_same_weights_bit_for_bit(kind, stops, 
     assert same_weights(train(kind, remember=tmp_path), whole)
 
 
+def test_members_learn_apart_and_vote_together(tmp_path):
+    config = replace(FAST, dimension=9, members=2)
+    embedder = train("gray", config)
+    images, labels = stripes(60, SHAPES["gray"])
+    embeddings, logits = embedder.embed(images)
+    each = embedder.member_logits(torch.as_tensor(embeddings))
+    np.testing.assert_allclose(each.mean(dim=0).detach(), logits, atol=1e-4)
+    assert np.mean(each.argmax(dim=2).numpy() == labels) > 0.6, "each by itself, where chance is a third"
+    np.testing.assert_allclose(
+        [np.linalg.norm(part, axis=1) for part in (embeddings[:, :5], embeddings[:, 5:])], 0.5**0.5, rtol=1e-5
+    )
+    with pytest.raises(Paused):
+        train("gray", config, tmp_path, stop_at=9)
+    assert same_weights(embedder, train("gray", config, tmp_path))
+
+
+def test_what_one_member_gets_wrong_teaches_no_other():
+    embedder = Embedder(replace(FAST, members=2), SHAPES["gray"], 3)
+    images, labels = stripes(12, SHAPES["gray"])
+    said = embedder.member_logits(embedder(embedder.prepare(images)))
+    torch.nn.functional.cross_entropy(said[0], torch.as_tensor(labels)).backward()
+    moved = [
+        any(one.grad is not None and one.grad.any() for one in network.parameters())
+        for network in embedder.body.networks
+    ]
+    assert moved == [True, False]
+
+
+def test_there_are_no_more_members_than_dimensions():
+    with pytest.raises(ValueError, match="members must be 1 to 2, the dimension, however: 3"):
+        Embedder(replace(FAST, dimension=2, members=3), SHAPES["gray"], 3)
+
+
 def test_every_image_is_seen_both_ways_within_two_epochs():
     images, labels = stripes(50, (16, 16))
     batches = Batches(images, labels, replace(FAST, shift=0), seed=0)

@@ -9,7 +9,9 @@ from attnknn.training.defaults import default_config
 from tests.ui.apps import checked
 from tests.ui.training import controls, data, fold, markdown, press, unfold
 
-FOLDED = {"embedder": {f"mlp_{one}" for one in ("dimension", "width", "batch_size", "learning_rate", "dropout")}}
+FOLDED = {
+    "embedder": {f"mlp_{one}" for one in ("dimension", "width", "members", "batch_size", "learning_rate", "dropout")}
+}
 FOLDED |= {"labels": {"wrong_labels", "noise_kind", "cleaning", "cleaning_rule"}}
 
 

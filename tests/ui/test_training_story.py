@@ -88,7 +88,12 @@ def test_an_estimate_is_what_the_amount_of_work_takes_at_the_measured_pace():
 def test_wider_smaller_batches_and_longer_is_more_work(name):
     config = default_config(data(name))
     usual = estimate.weigh(config, 1000, 64)
-    for change in ({"width": 2 * config.embedder.width}, {"batch_size": 8}, {"epochs": 2 * config.embedder.epochs}):
+    for change in (
+        {"width": 2 * config.embedder.width},
+        {"members": 2},
+        {"batch_size": 8},
+        {"epochs": 2 * config.embedder.epochs},
+    ):
         other = replace(config, embedder=replace(config.embedder, **change))
         assert estimate.weigh(other, 1000, 64).training > usual.training
         assert estimate.weigh(other, 1000, 64).around == usual.around

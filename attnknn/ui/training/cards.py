@@ -25,7 +25,7 @@ SHOWN = {  # column of the list → vote, noise kind, noise rate
 NOISE_ADDED = "Label noise of the bank, added after training. Symmetric: any other class, equally likely."
 OWN_LABELS = "the dataset's"
 SETTINGS = ("seed", "held_out")
-OF_EMBEDDER = ("kind", "epochs", "dimension", "width", "batch_size", "learning_rate", "dropout")
+OF_EMBEDDER = ("kind", "epochs", "dimension", "width", "members", "batch_size", "learning_rate", "dropout")
 
 
 def read_card(name: str) -> Card | str:

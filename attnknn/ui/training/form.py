@@ -154,6 +154,7 @@ def _choose_embedder(usual: EmbedderConfig) -> EmbedderConfig:
         dimension=number(left, "dimension", "Dimension", 8, "Length of an embedding."),
         width=number(right, "width", "Width", 8, "Channels of the first layer, or units of a hidden one."),
         batch_size=number(left, "batch_size", "Batch size", 16, "Items per step."),
+        members=number(left, "members", "Members", 1, "Networks side by side, which share an embedding."),
         learning_rate=number(right, "learning_rate", "Learning rate", 1e-3, "At its peak.", "%.4f"),
     )
     if usual.kind != "fast_cnn":
