@@ -14,7 +14,7 @@ from attnknn.data import Dataset, DatasetDescription, describe_datasets
 
 LARGE_IMAGE = 16  # pixels of the shorter side, from which on the network for larger images is worth its time
 FLIPPED = ("cifar10", "cifar100", "fashion_mnist")  # what means the same in a mirror
-LARGE = EmbedderConfig("fast_cnn", 128, 32, 8, 500, 1e-2, smoothing=0.1)
+LARGE = EmbedderConfig("fast_cnn", 128, 32, epochs=8, batch_size=500, learning_rate=1e-2, smoothing=0.1)
 TABLE = EmbedderConfig("mlp", dimension=16, width=64, epochs=100, batch_size=32, learning_rate=2e-3, dropout=0.2)
 LONG, VERY_LONG = 1_000, 10_000  # rows from which on a table is seen in fewer passes, and in larger batches
 

@@ -16,6 +16,7 @@ from attnknn.config import TrainingConfig
 from attnknn.data import describe_datasets, load_dataset
 from attnknn.models.attention import HEADS
 from attnknn.training.defaults import SHARES, command_line, default_config
+from attnknn.work.submit import check_bounds
 
 KNOWN = {one.name: one for one in describe_datasets()}
 
@@ -56,6 +57,11 @@ def test_a_command_is_read_back_as_what_was_chosen(config, name):
 def test_a_command_says_no_more_than_is_needed(one):
     command = command_line(default_config(one), one.name)
     assert [word for word in command.split() if word.startswith("--")] == ["--seed", "--epochs", "--k", "--heads"]
+
+
+@pytest.mark.parametrize("one", KNOWN.values(), ids=KNOWN)
+def test_defaults_are_what_may_be_asked_for(one):
+    check_bounds(default_config(one))
 
 
 @pytest.mark.parametrize("name", ["iris", "breast_cancer"])
