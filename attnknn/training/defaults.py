@@ -32,7 +32,7 @@ def default_config(dataset: Dataset | DatasetDescription, seed: int = 0) -> Trai
         return TrainingConfig(dataset.name, seed, embedder=_table(n_items), attention=_attention(n_items))
     if min(shape[:2]) < LARGE_IMAGE and len(shape) == 2:
         return TrainingConfig(dataset.name, seed)
-    width, shift, cutout = (64, 4, 8) if len(shape) == 3 else (32, 2, 0)
+    width, shift, cutout = (64, 4, 12) if len(shape) == 3 else (32, 2, 0)
     embedder = replace(LARGE, width=width, flip=dataset.name in FLIPPED, shift=shift, cutout=cutout)
     return TrainingConfig(dataset.name, seed, held_out=0.1, embedder=embedder, attention=AttentionConfig(draws=1))
 
