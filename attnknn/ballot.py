@@ -184,5 +184,5 @@ def _cast(name: str, around: Surroundings, heads: HeadVotes, fitted: FittedVotes
 def _cast_edited(queries: Queries, k: int, seen: Observation) -> Vote:
     """Let the nearest entries of the pool that survive editing vote."""
     pool = queries.pool.entries
-    weights = edited_weights(seen.keeps_label_of(pool) & (pool >= 0), k)
+    weights = edited_weights(seen.keeps_label[pool] & (pool >= 0), k)
     return Vote(tally(weights, seen.labels[pool], seen.entries.n_classes), weights)

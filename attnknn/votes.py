@@ -7,7 +7,7 @@ Written in the array API; the same functions run in the page, in training and in
     uniform    w_j = 1/K
     distance   w_j = softmax_j(θ · −d_j / r)
     edited     w_j = 1/K over the K nearest entries whose label their own neighborhood confirms
-    prototype  p(c) = softmax_c(s · cos(z, μ_c))
+    prototype  p(c) = softmax_c(s · cos(z, μ_c)),  μ_c the average of the entries of class c that survive editing
     attention  see `attnknn.models.attention`
 """
 

@@ -238,10 +238,12 @@ class ByHand:
         self.pool, self.near, self.d = pool[:64], np.array(pool[:k]), distances[:k]
         self.r = self.d.mean()
         self.prior = np.array([np.mean(y == c) for c in self.classes])
-        means = np.array([unit(z[y == c].sum(axis=0)) if c in y else 0 * key for c in self.classes])
-        self.of_means = np.sqrt(np.maximum(0, 2 - 2 * means @ key))
         rows = [[i for i in rows if i >= 0] for rows in arrays["entry_neighborhoods"].tolist()]
         self.around = [members[:20] for members in rows]
+        kept = np.array([self.keeps_label(j) for j in range(len(y))])
+        sums = [z[(y == c) & kept].sum(axis=0) for c in self.classes]
+        means = np.array([unit(one) if np.any(one) else one for one in sums])
+        self.of_means = np.sqrt(np.maximum(0, 2 - 2 * means @ key))
         self.dissent = np.mean([y[i] != y[j] for j, members in enumerate(self.around) for i in members])
         self.around_allowed = [[i for i in members if allowed[i]][:20] for members in rows]
         self.logits = arrays[f"{kind}_logits"][row].astype(np.float64)

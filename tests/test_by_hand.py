@@ -46,10 +46,11 @@ def test_who_changes_nothing_changes_nothing(item, k, noise, temperature):
 @given(items, flips, noises, ks)
 def test_a_flipped_label_is_a_label_of_the_bank(item, flips, noise, k):
     by_hand = decide(item, ByHand(flips=flips), k, noise)
-    labels = TOY.observe(noise).labels.copy()
+    before = TOY.observe(noise)
+    labels = before.labels.copy()
     for row, entry in enumerate(IDS):
         labels[row] = flips.get(entry, labels[row])
-    expected = cast_votes(TOY.ask([item]), k, Observation(TOY.entries, labels), TOY.fitted)
+    expected = cast_votes(TOY.ask([item]), k, Observation(TOY.entries, labels, before), TOY.fitted)
     np.testing.assert_array_equal(by_hand.seen.labels, labels)
     assert_same_votes(by_hand.ballot.votes, expected.votes)
     np.testing.assert_allclose(by_hand.ballot.calibrated["attention"], expected.calibrated["attention"])

@@ -63,10 +63,12 @@ class Observation:
     Attributes:
         entries: The bank.
         labels: Observed labels, shape (N,).
+        before: The bank before labels were changed by hand: who counts for class averages was decided there.
     """
 
     entries: Entries
     labels: NDArray[np.int32]
+    before: Observation | None = None
 
     @cached_property
     def is_flipped(self) -> NDArray[np.bool_]:
@@ -90,8 +92,9 @@ class Observation:
 
     @cached_property
     def prototypes(self) -> NDArray[np.float64]:
-        """Unit mean key of each observed class, shape (C, D)."""
-        return statistics.prototypes(self.entries.table.keys, self.labels, self.entries.n_classes)
+        """Unit mean key of each observed class, of those who survive editing, shape (C, D)."""
+        counted = (self.before or self).keeps_label
+        return statistics.prototypes(self.entries.table.keys, self.labels, self.entries.n_classes, counted)
 
     @cached_property
     def prior(self) -> NDArray[np.float64]:
@@ -123,15 +126,6 @@ class Observation:
             return self.contrast[rows]
         few, places = np.unique(rows, return_inverse=True)
         some = statistics.contrast(self.entries.table.keys[few], self.labels[few], self.prototypes)
-        return some[places].reshape(rows.shape)
-
-    def keeps_label_of(self, rows: NDArray[np.integer]) -> NDArray[np.bool_]:
-        """Say which of some entries survive editing, shape (B, K)."""
-        if self._has("keeps_label", rows):
-            return self.keeps_label[rows]
-        entries = self.entries
-        few, places = np.unique(rows, return_inverse=True)
-        some = statistics.keeps_label(entries.neighborhoods, self.labels, entries.n_classes, rows=few)
         return some[places].reshape(rows.shape)
 
     def _has(self, part: str, rows: NDArray[np.integer]) -> bool:

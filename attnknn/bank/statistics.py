@@ -142,27 +142,29 @@ def dissent(neighborhoods: Array, labels: Array, size: int = NEIGHBORHOOD) -> fl
     return 1 - agreeing / everyone if everyone else 0.0
 
 
-def prototypes(keys: Array, labels: Array, n_classes: int) -> Array:
+def prototypes(keys: Array, labels: Array, n_classes: int, counted: Array | None = None) -> Array:
     """Average the keys of each class, by their observed labels.
 
-    μ_c = m_c / ‖m_c‖,   m_c = Σ_j [y_j = c] z_j
+    μ_c = m_c / ‖m_c‖,   m_c = Σ_j [y_j = c] [j counts] z_j
 
     Args:
         keys: (N, D) unit keys.
         labels: (N,) observed labels.
         n_classes: C.
+        counted: (N,) which entries count; by default all.
 
     Returns:
-        Array of shape (C, D), float64: unit vectors, and zeros for a class without entries.
+        Array of shape (C, D), float64: unit vectors, and zeros for a class of which no entry counts.
 
     Example:
         >>> prototypes(np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([0, 0]), 2).round(3).tolist()
         [[0.707, 0.707], [0.0, 0.0]]
     """
     xp = namespace(keys, labels)
-    sums = xp.matmul(
-        xp.matrix_transpose(one_hot(labels, n_classes, xp.float64)), xp.astype(keys, xp.float64, copy=False)
-    )
+    members = one_hot(labels, n_classes, xp.float64)
+    if counted is not None:
+        members = members * xp.astype(counted, xp.float64)[:, None]
+    sums = xp.matmul(xp.matrix_transpose(members), xp.astype(keys, xp.float64, copy=False))
     lengths = xp.sqrt(xp.sum(sums * sums, axis=1, keepdims=True))
     present = lengths > 1e-9
     return xp.where(present, sums / xp.where(present, lengths, xp.ones_like(lengths)), xp.zeros_like(sums))
@@ -199,9 +201,7 @@ def contrast(keys: Array, labels: Array, prototypes: Array) -> Array:
     return own - xp.max(xp.where(one_hot(labels, n_classes, xp.bool), -xp.inf, cosines), axis=1)
 
 
-def keeps_label(
-    neighborhoods: Array, labels: Array, n_classes: int, size: int = NEIGHBORHOOD, rows: Array | None = None
-) -> Array:
+def keeps_label(neighborhoods: Array, labels: Array, n_classes: int, size: int = NEIGHBORHOOD) -> Array:
     """Say which entries survive editing: those whose label does not lose among their neighbors.
 
     keeps_j = [ #{i : y_i = y_j} = max_c #{i : y_i = c} ],   i among the first `size` of j
@@ -212,20 +212,18 @@ def keeps_label(
         labels: (N,) observed labels.
         n_classes: C.
         size: Neighbors that count.
-        rows: (R,) the entries to judge; by default all.
 
     Returns:
-        Booleans of shape (N,), or (R,). A tie for first place keeps the label, and so does having no neighbors.
+        Booleans of shape (N,). A tie for first place keeps the label, and so does having no neighbors.
 
     References:
         Wilson (1972), Asymptotic properties of nearest neighbor rules using edited data,
         https://doi.org/10.1109/TSMC.1972.4309137
     """
     xp = namespace(neighborhoods, labels)
-    near, own = (neighborhoods, labels) if rows is None else (gather(neighborhoods, rows), gather(labels, rows))
-    nearest = near[:, :size]
+    nearest = neighborhoods[:, :size]
     votes = tally(xp.astype(nearest >= 0, xp.float64), _look_up(nearest, labels), n_classes)
-    return xp.max(votes, axis=1) == pick(votes, own[:, None])[:, 0]
+    return xp.max(votes, axis=1) == pick(votes, labels[:, None])[:, 0]
 
 
 def hubness(neighborhoods: np.ndarray, k: int = 16) -> np.ndarray:

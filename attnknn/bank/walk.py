@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from attnknn.arrays import one_hot
+from attnknn.arrays import one_hot, tally
 from attnknn.bank.entries import Entries, Observation
-from attnknn.bank.statistics import NEIGHBORHOOD
+from attnknn.bank.statistics import NEIGHBORHOOD, keeps_label
 from attnknn.data.noise import NoiseDraws
 
 RATES: tuple[float, ...] = tuple(stop / 100 for stop in range(91))
@@ -35,7 +35,8 @@ class NoiseWalk:
         labels: Labels before noise, shape (N,).
         flips_at: The first stop at which each label is flipped; S is never. Shape (N,).
         others: What each label then becomes, by kind, shape (G, N).
-        sums: Σ of the keys of each observed class, shape (G, S, C, D).
+        counted: Whether an entry counts for the average of its class, shape (G, S, N).
+        sums: Σ of the keys of each observed class, of those that count, shape (G, S, C, D).
         counts: Entries of each observed class, shape (G, S, C).
         dissents: Share of pairs of close entries whose labels differ, shape (G, S).
     """
@@ -44,6 +45,7 @@ class NoiseWalk:
     labels: NDArray[np.int32]
     flips_at: NDArray[np.uint8]
     others: NDArray[np.int32]
+    counted: NDArray[np.bool_]
     sums: NDArray[np.float64]
     counts: NDArray[np.int64]
     dissents: NDArray[np.float64]
@@ -66,6 +68,12 @@ class NoiseWalk:
         dots: NDArray[np.float64] = np.tensordot(self.sums, keys, (-1, -1))
         dots *= np.divide(1, lengths, out=np.zeros_like(lengths), where=lengths > 1e-9)[..., None]
         return dots
+
+    def count_members(self, here: tuple[int, int]) -> NDArray[np.int64]:
+        """Count the entries whose keys are in each class sum, at one kind of noise and one stop: shape (C,)."""
+        kind, stop = here
+        labels = np.where(stop >= self.flips_at, self.others[kind], self.labels)
+        return np.bincount(labels[self.counted[here]], minlength=self.entries.n_classes)
 
     @cached_property
     def n_pairs(self) -> int:
@@ -95,15 +103,13 @@ class NoiseWalk:
 
     @cached_property
     def _followers(self) -> tuple[NDArray[np.integer], NDArray[np.integer]]:
-        """Followers of nobody, of entry 0, of entry 1, …; those of entry i lie from ends[i] to ends[i + 1]."""
-        near = self.entries.neighborhoods[:, :NEIGHBORHOOD]
-        ends = np.cumsum(np.bincount(near.ravel() + 1, minlength=len(near) + 1))
-        return np.argsort(near, axis=None) // near.shape[1], ends
+        return followers_in(self.entries.neighborhoods[:, :NEIGHBORHOOD])
 
     def change_labels(self, flips: Mapping[int, int]) -> NoiseWalk:
         """Return the bank with some labels changed by hand, after the noise: they are the same at every stop.
 
-        Sums and counts move keys; dissent changes by the pairs that these entries are part of.
+        Sums and counts move keys, sums those of entries that count, which no hand decides; dissent changes by the
+        pairs that these entries are part of.
 
         Args:
             flips: Class by row.
@@ -115,9 +121,10 @@ class NoiseWalk:
         kinds, stops = np.indices(before.shape[:2])
         sums, counts = self.sums.copy(), self.counts.copy()
         for place, label in enumerate(becomes):
-            sums[kinds, stops, before[..., place]] -= keys[place]
+            moved = self.counted[..., rows[place], None] * keys[place]
+            sums[kinds, stops, before[..., place]] -= moved
             counts[kinds, stops, before[..., place]] -= 1
-            sums[:, :, label] += keys[place]
+            sums[:, :, label] += moved
             counts[:, :, label] += 1
         labels, others = self.labels.copy(), self.others.copy()
         labels[rows], others[:, rows] = becomes, becomes
@@ -153,9 +160,10 @@ def walk_noise(entries: Entries, draws: NoiseDraws, others: Sequence[NDArray[np.
         raise ValueError(f"n_classes must be at most {MOST_CLASSES}, however: n_classes={entries.n_classes}")
     flips_at = np.searchsorted(RATES, draws.u, side="right").astype(np.uint8)
     turned = np.stack(others)
-    sums, counts = _walk_classes(entries, flips_at, turned)
-    dissents = _walk_dissent(entries, flips_at, turned)
-    return NoiseWalk(entries, entries.labels, flips_at, turned, sums, counts, dissents)
+    counts, dissents = _walk_counts(entries, flips_at, turned), _walk_dissent(entries, flips_at, turned)
+    averages = [_walk_averages(entries, flips_at, one) for one in turned]
+    counted, sums = (np.stack(part) for part in zip(*averages, strict=True))
+    return NoiseWalk(entries, entries.labels, flips_at, turned, counted, sums, counts, dissents)
 
 
 def relabel(seen: Observation, flips: Mapping[str, int]) -> Observation:
@@ -171,7 +179,7 @@ def relabel(seen: Observation, flips: Mapping[str, int]) -> Observation:
     labels = seen.labels.copy()
     for entry, label in flips.items():
         labels[row_of(seen.entries, entry)] = checked_class(label, seen.entries.n_classes)
-    return Observation(seen.entries, labels)
+    return Observation(seen.entries, labels, seen.before or seen)
 
 
 def row_of(entries: Entries, entry: str) -> int:
@@ -191,24 +199,54 @@ def checked_class(label: int, n_classes: int) -> int:
     return int(label)
 
 
-def _walk_classes(
+def _walk_counts(entries: Entries, flips_at: NDArray[np.uint8], others: NDArray[np.int32]) -> NDArray[np.int64]:
+    """Count entries by class and stop: at each stop, who flips leaves one class for another."""
+    n_classes, shape = entries.n_classes, (entries.n_classes, len(RATES) + 1)
+
+    def arrivals(stops: NDArray[Any], labels: NDArray[Any]) -> NDArray[np.int64]:
+        return np.bincount(labels * shape[1] + stops, minlength=n_classes * shape[1]).reshape(shape)
+
+    start = arrivals(np.zeros_like(flips_at), entries.labels) - arrivals(flips_at, entries.labels)
+    return np.stack([np.cumsum(start + arrivals(flips_at, turned), axis=1)[:, : len(RATES)].T for turned in others])
+
+
+def _walk_averages(
     entries: Entries, flips_at: NDArray[np.uint8], others: NDArray[np.int32]
-) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Add up keys and entries by class and stop: at each stop, who flips leaves one class for another."""
-    keys, labels, n_classes, n_kinds = entries.table.keys, entries.labels, entries.n_classes, len(others)
+) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
+    """Say who survives editing at each stop, shape (S, N), and add up their keys by class, shape (S, C, D).
+
+    Votes of neighborhoods are carried along: who flips changes those of its followers, and nobody else's.
+    """
+    keys, n_classes, near = entries.table.keys, entries.n_classes, entries.neighborhoods[:, :NEIGHBORHOOD]
+    labels, (followers, ends) = entries.labels.copy(), followers_in(near)
     order = np.argsort(flips_at, kind="stable")
     bounds = np.searchsorted(flips_at[order], np.arange(len(RATES) + 1))
-    sums = np.empty((n_kinds, len(RATES), n_classes, keys.shape[1]))
-    counts = np.empty(sums.shape[:3], np.int64)
-    sums[:, 0] = one_hot(labels, n_classes, np.float64).T @ keys
-    counts[:, 0] = np.bincount(labels, minlength=n_classes)
+    votes = tally((near >= 0).astype(np.float64), labels[near], n_classes).astype(np.int16)
+    counts = keeps_label(near, labels, n_classes)
+    sums, counted = np.empty((len(RATES), n_classes, keys.shape[1])), np.empty((len(RATES), len(near)), np.bool_)
+    sums[0], counted[0] = (one_hot(labels, n_classes, np.float64) * counts[:, None]).T @ keys, counts
     for stop in range(1, len(RATES)):
         rows = order[bounds[stop] : bounds[stop + 1]]
-        leave = one_hot(labels[rows], n_classes, np.float64)
-        moves = np.swapaxes(one_hot(others[:, rows], n_classes, np.float64) - leave, 1, 2)
-        sums[:, stop] = sums[:, stop - 1] + moves @ keys[rows]
-        counts[:, stop] = counts[:, stop - 1] + moves.sum(axis=-1).astype(np.int64)
-    return sums, counts
+        spans = ends[rows + 1] - ends[rows]
+        theirs = followers[np.repeat(ends[rows + 1] - np.cumsum(spans), spans) + np.arange(spans.sum())]
+        np.subtract.at(votes, (theirs, np.repeat(labels[rows], spans)), 1)
+        np.add.at(votes, (theirs, np.repeat(others[rows], spans)), 1)
+        touched = np.union1d(theirs, rows)
+        before, did_count = labels[touched], counts[touched]
+        labels[rows] = others[rows]
+        counts[touched] = votes[touched].max(axis=1) == votes[touched, labels[touched]]
+        is_new = (before != labels[touched]) | (did_count != counts[touched])
+        some, gone, come = touched[is_new], before[is_new], labels[touched][is_new]
+        leave = one_hot(gone, n_classes, np.float64) * did_count[is_new][:, None]
+        arrive = one_hot(come, n_classes, np.float64) * counts[some][:, None]
+        sums[stop], counted[stop] = sums[stop - 1] + (arrive - leave).T @ keys[some], counts
+    return counted, sums
+
+
+def followers_in(near: NDArray[np.int32]) -> tuple[NDArray[np.integer], NDArray[np.integer]]:
+    """List followers of nobody, of entry 0, of entry 1, …; those of entry i lie from ends[i] to ends[i + 1]."""
+    ends = np.cumsum(np.bincount(near.ravel() + 1, minlength=len(near) + 1))
+    return np.argsort(near, axis=None) // near.shape[1], ends
 
 
 def _walk_dissent(entries: Entries, flips_at: NDArray[np.uint8], others: NDArray[np.int32]) -> NDArray[np.float64]:

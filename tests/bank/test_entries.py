@@ -9,6 +9,7 @@ from attnknn.bank import entries as module
 from attnknn.bank import entry_neighborhoods
 from attnknn.bank.entries import Entries, observe, stack, surround
 from attnknn.bank.neighbors import Neighbors
+from attnknn.bank.walk import relabel
 from attnknn.config import LabelNoise
 from tests.bank.worlds import cloud
 
@@ -29,8 +30,7 @@ def test_few_entries_are_judged_as_all_are(bank: Entries, monkeypatch):
     some, every = observe(bank, NOISE), observe(bank, NOISE)
     np.testing.assert_array_equal(some.trust_of(rows), every.trust[rows])
     np.testing.assert_allclose(some.contrast_of(rows), every.contrast[rows], atol=1e-12)
-    np.testing.assert_array_equal(some.keeps_label_of(rows), every.keeps_label[rows])
-    assert not {"trust", "contrast", "keeps_label"} & set(vars(some)), "nothing was computed for the others"
+    assert not {"trust", "contrast"} & set(vars(some)), "nothing was computed for the others"
     np.testing.assert_array_equal(every.trust_of(rows), every.trust[rows])
 
 
@@ -47,6 +47,21 @@ def test_an_observation_counts_what_it_shows(bank: Entries):
     np.testing.assert_array_equal(seen.is_flipped, seen.labels != bank.labels)
     assert 0.25 < seen.is_flipped.mean() < 0.55
     assert seen.prior.tolist() == [float(np.mean(seen.labels == c)) for c in range(10)]
+
+
+def test_class_averages_are_of_those_who_survive_editing_and_no_hand_decides_who(bank: Entries):
+    seen = observe(bank, NOISE)
+    kept = seen.keeps_label
+    assert 0.1 < kept.mean() < 0.9
+    for c in range(10):
+        total = bank.keys[kept & (seen.labels == c)].astype(np.float64).sum(axis=0)
+        np.testing.assert_allclose(seen.prototypes[c], total / np.linalg.norm(total), atol=1e-6)
+    left_out, counted = (int(np.flatnonzero(one)[0]) for one in (~kept, kept))
+    for row, is_moved in ((left_out, False), (counted, True)):
+        changed = relabel(seen, {str(bank.ids[row]): int(seen.labels[row] + 1) % 10})
+        assert np.allclose(changed.prototypes, seen.prototypes, atol=1e-9) != is_moved
+        again = relabel(changed, {str(bank.ids[row]): int(seen.labels[row])})
+        np.testing.assert_array_equal(again.prototypes, seen.prototypes)
 
 
 def test_stacked_draws_lie_under_one_another(bank: Entries):

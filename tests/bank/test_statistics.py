@@ -138,6 +138,18 @@ def test_editing_keeps_a_label_that_ties_and_one_without_neighbors():
 
 
 @law
+@given(world=worlds(), seed=st.integers(0, 99))
+def test_only_those_who_count_are_averaged(asarray, world: World, seed: int):
+    counted = np.random.default_rng(seed).random(world.n) < 0.5
+    got = np.asarray(prototypes(asarray(world.keys), asarray(world.labels), 4, asarray(counted)))
+    for c in range(4):
+        expected = (
+            oracles.prototype(world.keys[counted], world.labels[counted], c) if counted.any() else [0.0] * got.shape[1]
+        )
+        np.testing.assert_allclose(got[c], expected, atol=1e-6)
+
+
+@law
 @given(world=worlds())
 def test_prototypes_are_unit_means_or_zero(asarray, world: World):
     got = np.asarray(prototypes(asarray(world.keys), asarray(world.labels), 4))

@@ -114,20 +114,20 @@ function dissent(live, at, moved, known, labels) {
   return live.dissents[at] + more / live.n_pairs
 }
 
-/** cos(z_i, μ_c) = z_i · m_c / ‖m_c‖ at `here`, after each z_j that moved left one class sum m for another */
+/** cos(z_i, μ_c) = z_i · m_c / ‖m_c‖ at `here`, after each z_j that counts and moved left one class sum m for another */
 function movedCosines(live, flips) {
   const { P, C, here } = live
   const [known, labels] = [live.flips, flips].map((hand) => observe(live, here.kind, here.stop, hand))
   const squares = [...live.squares] // ‖m_c‖²
   const dots = Array.from({ length: P + 1 }, (_, i) => rowOf(live.cosines_here, i, C).map((cosine, c) => cosine * Math.sqrt(squares[c])))
-  const counts = rowOf(live.counts, here.kind * live.S + here.stop, C)
+  const counts = [...live.n_counted]
   const move = (j, c, sign) => {
     squares[c] += 2 * sign * dots[j][c] + 1
     counts[c] += sign
     dots.forEach((row, i) => (row[c] += sign * live.gram[i * P + j]))
   }
   live.ids.forEach((_, j) => {
-    if (labels[j] === known[j]) return
+    if (labels[j] === known[j] || !live.is_counted[j]) return
     move(j, known[j], -1)
     move(j, labels[j], 1)
   })
