@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from attnknn.errors import DamagedCheckpoint, SchemaMismatch, UnknownCheckpoint
 
-SCHEMA = 2
+SCHEMA = 3
 ROOT = Path(__file__).resolve().parent.parent / "checkpoints"
 NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 ARRAY_NAME = re.compile(r"[a-z][a-z_]{0,63}")
