@@ -8,7 +8,7 @@ import sys
 import time
 from pathlib import Path
 
-QUICK = ("speed", "revote", "search", "votes")
+QUICK = ("speed", "revote", "search", "votes", "averages")
 SLOW = (
     "cold_start",
     "jobs",
