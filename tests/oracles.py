@@ -136,17 +136,17 @@ def keeps_label(neighborhoods, labels, row, size):
     return not any(votes.count(c) > votes.count(int(labels[row])) for c in votes)
 
 
-def prototype(keys, labels, c):
-    members = [key for key, label in zip(keys, labels, strict=True) if label == c]
+def prototype(keys, labels, c, counted=None):
+    counted = [True] * len(labels) if counted is None else counted
+    members = [key for key, label, counts in zip(keys, labels, counted, strict=True) if label == c and counts]
     sums = [math.fsum(float(key[i]) for key in members) for i in range(len(keys[0]))]
     length = math.sqrt(math.fsum(x * x for x in sums))
     return [x / length if length > 1e-9 else 0.0 for x in sums]
 
 
-def contrast(keys, labels, n_classes, row):
-    cosines = [
-        sum(float(x) * m for x, m in zip(keys[row], prototype(keys, labels, c), strict=True)) for c in range(n_classes)
-    ]
+def contrast(keys, labels, n_classes, row, counted=None):
+    centers = [prototype(keys, labels, c, counted) for c in range(n_classes)]
+    cosines = [sum(float(x) * m for x, m in zip(keys[row], center, strict=True)) for center in centers]
     return cosines[labels[row]] - max(cosines[c] for c in range(n_classes) if c != labels[row])
 
 

@@ -245,14 +245,17 @@ def test_matrix_noise_confuses_look_alike_classes_unless_a_matrix_is_given(toy: 
 def test_surroundings_are_what_the_bank_says(toy: AttnKNN):
     entries, queries, seen = toy.entries, toy.queries, observe(toy.entries, NOISE)
     around = surround(queries.keys, queries.pool.first(5), seen, with_keys=True)
+    kept = [oracles.keeps_label(entries.neighborhoods, seen.labels, row, 20) for row in range(len(entries))]
+    assert 0 < sum(kept) < len(kept)
     for b in range(len(queries)):
         for c in range(3):
-            center = oracles.prototype(entries.keys, seen.labels, c)
+            center = oracles.prototype(entries.keys, seen.labels, c, kept)
             cosine = oracles.dot(queries.keys[b], center)
             assert around.average_distances[b, c] == pytest.approx(max(2 - 2 * cosine, 0) ** 0.5, abs=1e-6)
             assert around.prior[b, c] == list(seen.labels).count(c) / 40
         for j, row in enumerate(queries.pool.entries[b, :5]):
-            assert around.contrast[b, j] == pytest.approx(oracles.contrast(entries.keys, seen.labels, 3, row), abs=1e-6)
+            contrast = oracles.contrast(entries.keys, seen.labels, 3, row, kept)
+            assert around.contrast[b, j] == pytest.approx(contrast, abs=1e-6)
             assert around.labels[b, j] == seen.labels[row]
             np.testing.assert_array_equal(around.keys[b, j], entries.keys[row])
 

@@ -72,8 +72,8 @@ def test_another_schema_is_told_who_has_to_move(schema: object, remedy: str, ben
         load("iris", bench)
 
 
-NO_CARDS = [b"", b"{", b"\xff\xfe", b"[" * 100_000, b"[]", b"null", b'"card"', b"{}", b'{"schema": 2}']
-NO_CARDS += [b'{"schema": 2, "files": []}', b'{"schema": 2, "files": {}}', b" " * (4 * 2**20 + 1)]
+NO_CARDS = [b"", b"{", b"\xff\xfe", b"[" * 100_000, b"[]", b"null", b'"card"', b"{}", b'{"schema": 3}']
+NO_CARDS += [b'{"schema": 3, "files": []}', b'{"schema": 3, "files": {}}', b" " * (4 * 2**20 + 1)]
 
 
 @pytest.mark.parametrize("content", NO_CARDS)
