@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from attnknn.data import draw_noise, load_dataset
 from attnknn.errors import CheckpointError, SettingError
 from attnknn.models.embedders import Embedder
 from attnknn.training import embedder as training
+from attnknn.training.attention import fit_votes, noise_floor
 from attnknn.training.cleaning import FILE, BestKept, judge_labels, measure, train_cleaned
 from attnknn.training.embedder import blind
 from attnknn.training.parts import Parts, observe_labels, part
@@ -36,11 +38,18 @@ class Paused(Exception):
     """Somebody pressed pause."""
 
 
+def same(one: Mapping[str, np.ndarray], two: Mapping[str, np.ndarray]) -> bool:
+    """Whether arrays are equal by name, to the bit."""
+    return one.keys() == two.keys() and all(np.array_equal(one[name], two[name]) for name in one)
+
+
+def same_embedding(one: AttnKNN, two: AttnKNN) -> bool:
+    return same(one.bundle.arrays, two.bundle.arrays) and same(one.embedder.arrays(), two.embedder.arrays())
+
+
 def same_everywhere(one: AttnKNN, two: AttnKNN) -> bool:
-    """Whether embedder, bank and votes are equal, to the bit."""
-    pairs = [(one.bundle.arrays, two.bundle.arrays), (one.fitted.to_arrays(), two.fitted.to_arrays())]
-    pairs.append((one.embedder.arrays(), two.embedder.arrays()))
-    return all(a.keys() == b.keys() and all(np.array_equal(a[name], b[name]) for name in a) for a, b in pairs)
+    """Whether embedder, bank and votes are equal."""
+    return same_embedding(one, two) and same(one.fitted.to_arrays(), two.fitted.to_arrays())
 
 
 # ---- Protocol A
@@ -75,13 +84,13 @@ def noisy() -> AttnKNN:
     return fit("iris", NOISY)
 
 
-def test_embedder_bank_and_votes_see_what_is_observed_and_nothing_else(noisy: AttnKNN):
-    """Who trains without noise on a dataset whose labels are wrong already gets the very same classifier."""
+def test_embedder_and_bank_see_what_is_observed_and_nothing_else(noisy: AttnKNN):
+    """Who trains without noise on a dataset whose labels are wrong already gets the very same embedder and bank."""
     clean = load_dataset("iris")
     observed = observe_labels(clean, NOISE)
     assert (observed.labels != clean.labels).sum() > 20
-    assert same_everywhere(noisy, fit(observed, PLAIN))
-    assert not same_everywhere(noisy, fit(clean, PLAIN))
+    assert same_embedding(noisy, fit(observed, PLAIN))
+    assert not same_embedding(noisy, fit(clean, PLAIN))
 
 
 def test_each_part_carries_its_labels(noisy: AttnKNN):
@@ -90,6 +99,17 @@ def test_each_part_carries_its_labels(noisy: AttnKNN):
     for who, labels in ((noisy.entries, observed), (held_out, observed), (noisy.queries, clean)):
         rows = [clean.index_of(item) for item in who.ids]
         np.testing.assert_array_equal(who.labels, labels.labels[rows])
+
+
+def test_votes_fitted_on_wrong_labels_know_that_some_are(noisy: AttnKNN):
+    held_out, attention = held_out_queries(noisy), noisy.config.attention
+    floor = noise_floor(held_out, noisy.entries, attention.k)
+    assert floor > 0.2
+    with_floor, without = (
+        fit_votes(held_out, noisy.entries, attention, noisy.config.seed, epsilon) for epsilon in (floor, 0.0)
+    )
+    assert same(noisy.fitted.to_arrays(), with_floor.to_arrays())
+    assert not same(noisy.fitted.to_arrays(), without.to_arrays())
 
 
 def test_the_card_says_what_was_done_to_the_labels(noisy: AttnKNN, tmp_path: Path):
