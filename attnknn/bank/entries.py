@@ -51,6 +51,19 @@ class Entries:
         """The entries as a search sees them: unit keys in float64, ids in order, duplicate groups."""
         return EntryTable.build(self.keys, self.ids, self.groups)
 
+    @cached_property
+    def followers(self) -> tuple[NDArray[np.integer], NDArray[np.integer]]:
+        """Who has nobody, entry 0, entry 1, … near it; those of entry i lie from ends[i] to ends[i + 1]."""
+        near = self.neighborhoods[:, : statistics.NEIGHBORHOOD]
+        ends = np.cumsum(np.bincount(near.ravel() + 1, minlength=len(near) + 1))
+        return np.argsort(near, axis=None) // near.shape[1], ends
+
+    def followers_of(self, rows: NDArray[np.integer]) -> tuple[NDArray[np.integer], NDArray[np.integer]]:
+        """Find who has one of some entries near it: rows of followers, and how many each entry has."""
+        everyone, ends = self.followers
+        sizes = ends[rows + 1] - ends[rows]
+        return everyone[np.repeat(ends[rows + 1] - np.cumsum(sizes), sizes) + np.arange(sizes.sum())], sizes
+
 
 FEW, SMALL = 4, 5000
 """Parts of an observation are computed for all entries of a small bank, or if more than one in few is asked for."""

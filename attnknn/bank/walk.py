@@ -1,7 +1,7 @@
 """The bank at every stop of the noise slider, worked out in one walk from clean to noisy.
 
 Draws are nested, so that from one stop to the next only few labels flip. What all labels together decide is
-carried along: class sums (and with them prototypes), counts, and dissent. It depends on the bank and the seed
+carried along: who counts for class averages, class sums, counts, and dissent. It depends on the bank and the seed
 alone; queries share it. At each stop it is what `attnknn.bank.entries.Observation` says there.
 """
 
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from attnknn.arrays import one_hot, tally
 from attnknn.bank.entries import Entries, Observation
-from attnknn.bank.statistics import NEIGHBORHOOD, keeps_label
+from attnknn.bank.statistics import NEIGHBORHOOD
 from attnknn.data.noise import NoiseDraws
 
 RATES: tuple[float, ...] = tuple(stop / 100 for stop in range(91))
@@ -69,7 +69,7 @@ class NoiseWalk:
         dots *= np.divide(1, lengths, out=np.zeros_like(lengths), where=lengths > 1e-9)[..., None]
         return dots
 
-    def count_members(self, here: tuple[int, int]) -> NDArray[np.int64]:
+    def count_averaged(self, here: tuple[int, int]) -> NDArray[np.int64]:
         """Count the entries whose keys are in each class sum, at one kind of noise and one stop: shape (C,)."""
         kind, stop = here
         labels = np.where(stop >= self.flips_at, self.others[kind], self.labels)
@@ -94,16 +94,11 @@ class NoiseWalk:
 
     def followers_of(self, rows: NDArray[np.integer]) -> tuple[NDArray[np.integer], NDArray[np.integer]]:
         """Find who else has one of some entries in its neighborhood: rows of followers, and whom each follows."""
-        everyone, ends = self._followers
-        followers = np.concatenate([everyone[ends[row] : ends[row + 1]] for row in rows])
-        followed = np.repeat(rows, ends[rows + 1] - ends[rows])
+        followers, sizes = self.entries.followers_of(rows)
+        followed = np.repeat(rows, sizes)
         order = np.argsort(followers, kind="stable")
         order = order[~np.isin(followers[order], rows)]
         return followers[order], followed[order]
-
-    @cached_property
-    def _followers(self) -> tuple[NDArray[np.integer], NDArray[np.integer]]:
-        return followers_in(self.entries.neighborhoods[:, :NEIGHBORHOOD])
 
     def change_labels(self, flips: Mapping[int, int]) -> NoiseWalk:
         """Return the bank with some labels changed by hand, after the noise: they are the same at every stop.
@@ -218,35 +213,32 @@ def _walk_averages(
     Votes of neighborhoods are carried along: who flips changes those of its followers, and nobody else's.
     """
     keys, n_classes, near = entries.table.keys, entries.n_classes, entries.neighborhoods[:, :NEIGHBORHOOD]
-    labels, (followers, ends) = entries.labels.copy(), followers_in(near)
+    labels = entries.labels.copy()
     order = np.argsort(flips_at, kind="stable")
     bounds = np.searchsorted(flips_at[order], np.arange(len(RATES) + 1))
     votes = tally((near >= 0).astype(np.float64), labels[near], n_classes).astype(np.int16)
-    counts = keeps_label(near, labels, n_classes)
+
+    def keeps_label(rows: NDArray[np.integer]) -> NDArray[np.bool_]:
+        return np.asarray(votes[rows].max(axis=1) == votes[rows, labels[rows]])
+
+    counts = keeps_label(np.arange(len(near)))
     sums, counted = np.empty((len(RATES), n_classes, keys.shape[1])), np.empty((len(RATES), len(near)), np.bool_)
     sums[0], counted[0] = (one_hot(labels, n_classes, np.float64) * counts[:, None]).T @ keys, counts
     for stop in range(1, len(RATES)):
         rows = order[bounds[stop] : bounds[stop + 1]]
-        spans = ends[rows + 1] - ends[rows]
-        theirs = followers[np.repeat(ends[rows + 1] - np.cumsum(spans), spans) + np.arange(spans.sum())]
-        np.subtract.at(votes, (theirs, np.repeat(labels[rows], spans)), 1)
-        np.add.at(votes, (theirs, np.repeat(others[rows], spans)), 1)
+        theirs, sizes = entries.followers_of(rows)
+        np.subtract.at(votes, (theirs, np.repeat(labels[rows], sizes)), 1)
+        np.add.at(votes, (theirs, np.repeat(others[rows], sizes)), 1)
         touched = np.union1d(theirs, rows)
         before, did_count = labels[touched], counts[touched]
         labels[rows] = others[rows]
-        counts[touched] = votes[touched].max(axis=1) == votes[touched, labels[touched]]
+        counts[touched] = keeps_label(touched)
         is_new = (before != labels[touched]) | (did_count != counts[touched])
         some, gone, come = touched[is_new], before[is_new], labels[touched][is_new]
         leave = one_hot(gone, n_classes, np.float64) * did_count[is_new][:, None]
         arrive = one_hot(come, n_classes, np.float64) * counts[some][:, None]
         sums[stop], counted[stop] = sums[stop - 1] + (arrive - leave).T @ keys[some], counts
     return counted, sums
-
-
-def followers_in(near: NDArray[np.int32]) -> tuple[NDArray[np.integer], NDArray[np.integer]]:
-    """List followers of nobody, of entry 0, of entry 1, …; those of entry i lie from ends[i] to ends[i + 1]."""
-    ends = np.cumsum(np.bincount(near.ravel() + 1, minlength=len(near) + 1))
-    return np.argsort(near, axis=None) // near.shape[1], ends
 
 
 def _walk_dissent(entries: Entries, flips_at: NDArray[np.uint8], others: NDArray[np.int32]) -> NDArray[np.float64]:

@@ -57,9 +57,11 @@ class Embedder(nn.Module):
         mean, spread = moments(inputs, axes)
         self.mean.copy_(torch.as_tensor(mean))
         self.scale.copy_(torch.as_tensor(np.where(spread > 0, spread, 1.0)))
-        for network in self.modules():
-            if isinstance(network, ImageNetwork):
-                network.learn_whitening(self.prepare(inputs[:: -(-len(inputs) // SAMPLE)]))
+        if self.config.kind == "fast_cnn":
+            sample = self.prepare(inputs[:: -(-len(inputs) // SAMPLE)])
+            for network in self.modules():
+                if isinstance(network, ImageNetwork):
+                    network.learn_whitening(sample)
 
     def prepare(self, inputs: NDArray[np.generic]) -> Tensor:
         """Turn raw inputs into scaled float32 tensors of shape (B, *input_shape).

@@ -90,7 +90,7 @@ def lay_out(
         "baseline": softmax(query.logits[0].astype(np.float64)).tolist(),
         "squares": changed.squares[here].tolist(),
         "is_counted": changed.counted[here][rows].tolist(),
-        "n_counted": changed.count_members(here).tolist(),
+        "n_counted": changed.count_averaged(here).tolist(),
         "tables": pack_tables(
             {
                 **_neighborhoods(walk, changed, rows, int(query.groups[0])),

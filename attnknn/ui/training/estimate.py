@@ -96,10 +96,8 @@ def weigh(config: TrainingConfig, n_items: float, n_inputs: int) -> Amount:
     """
     embedder = config.embedder
     activations, operations = COUNTS[embedder.kind](embedder, n_inputs)
-    per_item = embedder.members * (
-        activations * ACTIVATION + 6 * operations * OPERATION
-    )  # two each: forward, and twice backward
-    epoch = ceil(n_items / embedder.batch_size) * STEP[embedder.kind] + n_items * per_item
+    of_one = activations * ACTIVATION + 6 * operations * OPERATION  # two each: forward, and twice backward
+    epoch = ceil(n_items / embedder.batch_size) * STEP[embedder.kind] + n_items * embedder.members * of_one
     return Amount(config.dataset, embedder.kind, embedder.epochs * epoch, AROUND[0] + AROUND[1] * n_items)
 
 
