@@ -23,7 +23,7 @@ from attnknn.config import EmbedderConfig
 from attnknn.models.embedders import Embedder, augment, threads, threads_for
 from attnknn.models.image_network import cut_out, shift_and_flip
 from attnknn.reporting import PausePoint, Report, never, silent
-from attnknn.training.fast import best_device, fast_numbers, make_muon, triangle
+from attnknn.training.fast import best_device, fast_numbers, kept_memory, make_muon, triangle
 from attnknn.training.memory import Moving
 
 Look = Callable[[Embedder, int], dict[str, Any]]
@@ -67,7 +67,7 @@ def train_embedder(
     Returns:
         The embedder, in evaluation mode.
     """
-    with threads(threads_for(config)):
+    with threads(threads_for(config)), kept_memory():
         torch.manual_seed(seed)
         embedder = Embedder(config, inputs.shape[1:], n_classes)
         embedder.learn_scale(inputs)

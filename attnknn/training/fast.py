@@ -12,9 +12,11 @@ References:
 
 from __future__ import annotations
 
+import ctypes
 import math
-from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import torch
@@ -29,6 +31,8 @@ ITERATIONS = 3
 QUINTIC = (3.4445, -4.7750, 2.0315)
 FIRST, SECOND, TINY = 0.85, 0.95, 1e-8
 MOMENTUM = 0.6
+TRIM_THRESHOLD, MMAP_THRESHOLD, MMAP_MAX = -1, -3, -4  # what mallopt calls them
+USUAL = {TRIM_THRESHOLD: 2**26, MMAP_THRESHOLD: 2**25, MMAP_MAX: 2**16}  # what glibc itself arrives at
 
 
 class Muon(Optimizer):
@@ -139,3 +143,27 @@ def fast_numbers(config: EmbedderConfig, device: torch.device) -> AbstractContex
     if config.kind == "fast_cnn" and has_fast_bfloat16(device):
         return torch.autocast(device.type, torch.bfloat16)
     return nullcontext()
+
+
+@contextmanager
+def kept_memory() -> Iterator[None]:
+    """Within the block, keep the memory that a batch frees for the next one; give it back at the end.
+
+    Otherwise glibc returns every large block to the system, which clears its pages when they are asked for again:
+    an eighth of a step on 500 images. Where there is no glibc, nothing changes.
+
+    References:
+        mallopt(3), malloc_trim(3)
+    """
+    libc: Any = ctypes.CDLL(None) if sys.platform == "linux" else None
+    if not hasattr(libc, "mallopt"):
+        yield
+        return
+    libc.mallopt(MMAP_MAX, 0)
+    libc.mallopt(TRIM_THRESHOLD, -1)
+    try:
+        yield
+    finally:
+        for parameter, usual in USUAL.items():
+            libc.mallopt(parameter, usual)
+        libc.malloc_trim(0)

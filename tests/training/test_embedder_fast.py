@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import platform
 import tracemalloc
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import psutil
 import pytest
 import torch
 
@@ -16,7 +18,7 @@ from attnknn.models.embedders import Embedder, threads_for
 from attnknn.training import embedder as training
 from attnknn.training import fast
 from attnknn.training.embedder import Batches, train_embedder
-from attnknn.training.fast import make_muon, orthogonal, triangle
+from attnknn.training.fast import kept_memory, make_muon, orthogonal, triangle
 
 FAST = EmbedderConfig("fast_cnn", dimension=8, width=4, epochs=4, batch_size=40, learning_rate=0.02, shift=2, flip=True)
 SHAPES = {"gray": (16, 16), "color": (16, 16, 3)}
@@ -151,6 +153,7 @@ def test_scaled_images_are_never_in_memory_all_at_once():
     """Float32 copies of these would take four times the room of the images themselves."""
     images, labels = np.zeros((4000, 16, 16, 3), np.uint8), np.arange(4000) % 3
     images[:, ::2] = 200
+    train("color")  # what the first training imports does not count
     tracemalloc.start()
     try:
         train_embedder(images, labels, 3, replace(FAST, epochs=1, batch_size=500), 0)
@@ -259,3 +262,19 @@ def test_the_learning_rate_rises_once_and_falls_to_nothing():
     assert shares[peak:] == sorted(shares[peak:], reverse=True)
     assert max(shares) <= 1
     assert shares[50] == 0
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other allocators are left as they are")
+def test_memory_is_kept_between_batches_and_given_back_at_the_end():
+    def held() -> int:
+        return psutil.Process().memory_info().rss
+
+    before, batch = held(), 2**28
+    torch.ones(batch, dtype=torch.uint8)
+    assert held() - before < batch / 2
+    with kept_memory():
+        torch.ones(batch, dtype=torch.uint8)
+        assert held() - before > batch / 2
+    assert held() - before < batch / 2
+    torch.ones(batch, dtype=torch.uint8)
+    assert held() - before < batch / 2
