@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 from array_api_compat import array_namespace, device, is_numpy_array
+from numpy.typing import NDArray
 
 Array = Any
 """An array of NumPy, torch, or any library of the array API standard."""
@@ -183,3 +184,28 @@ def entropy(weights: Array, axis: int = -1) -> Array:
     xp = namespace(weights)
     logs = xp.log(xp.where(weights > 0, weights, xp.ones_like(weights)))
     return 0.0 - xp.sum(weights * logs, axis=axis)
+
+
+def likelihoods(
+    labels: NDArray[np.integer], n_classes: int, transition: NDArray[np.float64] | None = None
+) -> NDArray[np.float64]:
+    """Say how likely an item of each class is to be given the label that it has: shape (n, C).
+
+    L[i, c] = T[c, y_i]; if all labels are true, T is the identity
+
+    Args:
+        labels: y, integers in 0..C−1, shape (n,).
+        n_classes: C.
+        transition: T, probabilities of a given label (columns) for each true one (rows), shape (C, C).
+
+    Raises:
+        ValueError: If the rows of T are not C probabilities each.
+
+    References:
+        Patrini et al. (2017), https://arxiv.org/abs/1609.03683
+    """
+    t = np.eye(n_classes) if transition is None else transition
+    if t.shape != (n_classes, n_classes) or t.min() < 0 or not np.allclose(t.sum(axis=1), 1):
+        rows = f"{n_classes} rows of {n_classes} probabilities"
+        raise ValueError(f"transition must be {rows}, however: transition={t.tolist()}")
+    return t[:, labels].T

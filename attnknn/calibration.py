@@ -20,7 +20,7 @@ import numpy as np
 from array_api_compat import device
 from numpy.typing import ArrayLike, NDArray
 
-from attnknn.arrays import Array, namespace, softmax
+from attnknn.arrays import Array, likelihoods, namespace, softmax
 from attnknn.models.attention import certainty_facts, sigmoid
 from attnknn.models.terms import Surroundings
 
@@ -197,11 +197,11 @@ def calibrator_start(n_facts: int) -> Floats:
 
 
 def fit_calibrator(
-    p: ArrayLike, facts: ArrayLike, labels: ArrayLike, ridge: float = RIDGE, epsilon: float = 0.0
+    p: ArrayLike, facts: ArrayLike, labels: ArrayLike, ridge: float = RIDGE, transition: Floats | None = None
 ) -> Calibrator:
     """Fit sink and temperature to held-out items.
 
-    minimize mean_i -log ((1 - epsilon) q[i, y_i] + epsilon / C) + ridge / n (|sink|^2 + |heat|^2)
+    minimize mean_i -log (sum_c q[i, c] T[c, y_i]) + ridge / n (|sink|^2 + |heat|^2)
 
     L-BFGS-B with the exact gradient starts at sink = (-4, 0, …) and T = 1. The first coefficient of each is
     free of the ridge, and those of distances are not negative. The same inputs give the same calibrator.
@@ -212,9 +212,9 @@ def fit_calibrator(
         labels: Their classes in 0..C-1, shape (n,); clean ones, or the fit learns the noise.
         ridge: Weight of the squared coefficients, in items, so that many items outweigh it; a large one makes sink and
             temperature the same for all. One half is a standard normal prior.
-        epsilon: The noise floor: share of these labels that any class may have taken. Only the fit knows it; what
-            `calibrate` then says is about true labels. With a floor, T is at least 1: it bounds what an error costs,
-            so that a fit that may sharpen is soon sure of everything.
+        transition: T, where labels are not all true: T[c, y] is the probability that an item of class c was given the
+            label y, shape (C, C). Only the fit knows it; what `calibrate` then says is about true labels. With it, the
+            temperature is at least 1: it bounds what an error costs, and a fit that may sharpen is soon sure of all.
 
     Returns:
         A calibrator whose loss on these items is at most that of the start.
@@ -227,12 +227,10 @@ def fit_calibrator(
     p, facts, labels = _checked(p, facts, labels)
     if not 0 <= ridge < math.inf:
         raise ValueError(f"ridge must not be negative, however: ridge={ridge}")
-    if not 0 <= epsilon < 1:
-        raise ValueError(f"epsilon must be at least 0 and below 1, however: epsilon={epsilon}")
     start = calibrator_start(facts.shape[1])
-    items = (p, facts, labels, ridge, epsilon)
+    items = (p, facts, likelihoods(np.asarray(labels), p.shape[1], transition), ridge)
     options = {"maxiter": 500, "ftol": 1e-12, "gtol": 1e-8}
-    bounds = coefficient_bounds(facts.shape[1], epsilon > 0)
+    bounds = coefficient_bounds(facts.shape[1], transition is not None)
     found = minimize(_objective, start, items, method="L-BFGS-B", jac=True, bounds=bounds, options=options)
     best = found.x if found.fun <= _objective(start, *items)[0] else start
     return Calibrator(*np.split(best, 2))
@@ -258,23 +256,18 @@ def _mix(p: Array, mass: Array) -> Array:
     return (1 - mass) * p + mass / p.shape[1]
 
 
-def _objective(
-    theta: Floats, p: Floats, facts: Floats, labels: Array, ridge: float, epsilon: float
-) -> tuple[float, Floats]:
+def _objective(theta: Floats, p: Floats, facts: Floats, likely: Floats, ridge: float) -> tuple[float, Floats]:
     """Return the loss and its gradient; theta is the sink, then the heat."""
     sink, heat = np.split(theta, 2)
     mass, heated = _mass(facts, sink), _temperature(facts, heat)
     mixed = _mix(p, mass)
     log_mixed = np.log(mixed)
     q = softmax(log_mixed / heated[:, None])
-    truth, penalized = np.arange(len(p)), theta * (np.arange(len(theta)) % len(sink) > 0)
-    meant = (1 - epsilon) * q[truth, labels]
-    seen = meant + epsilon / p.shape[1]
+    penalized = theta * (np.arange(len(theta)) % len(sink) > 0)
+    seen = (q * likely).sum(axis=1)
     loss = ridge / len(p) * penalized @ penalized - np.mean(np.log(seen))
 
-    by_log_mixed = q
-    by_log_mixed[truth, labels] -= 1
-    by_log_mixed *= (meant / seen / heated / len(p))[:, None]
+    by_log_mixed = q * (1 - likely / seen[:, None]) / (heated * len(p))[:, None]
     by_mass = (by_log_mixed * (1 / p.shape[1] - p) / mixed).sum(axis=1)
     by_score = by_mass * (mass - FLOOR) * (1 - mass) / (1 - FLOOR)
     by_score[facts @ sink > HIGHEST_SCORE] = 0

@@ -109,6 +109,10 @@ class AttentionConfig:
     draws: int = 3
     minimum_effective: float = 2.0
 
+    def for_bank_as_it_is(self) -> AttentionConfig:
+        """Return the same, fitted without draws: on a bank to whose labels nobody will add noise."""
+        return replace(self, rates=(0.0,), pair_rates=())
+
 
 @dataclass(frozen=True)
 class Cleaning:

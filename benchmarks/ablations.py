@@ -4,9 +4,9 @@
 prototypes, and a fit on the very noise draw in use) are measured on the held-out part alone: whatever is fitted,
 with its calibrator, on one half is measured on the other, under noise draws that the fit has not seen.
 
-`floor` trains under 40 % wrong labels (protocol A), and fits the votes on held-out labels as they were given, with a
-noise floor, and on 100 clean ones. `folds` trains one embedder per fold, so that every training item fits the votes
-and is an entry. Both are told on test, with nothing chosen there.
+`floor` trains under 40 % wrong labels (protocol A), and fits the votes on held-out labels as they were given, allowing
+for how they were made wrong, and on 100 clean ones. `folds` trains one embedder per fold, so that every training item
+fits the votes and is an entry. Both are told on test, with nothing chosen there.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from attnknn.data import Dataset, load_dataset
 from attnknn.intervals import paired_interval
 from attnknn.models.attention import HEADS, Head, attend, head_disagreement
 from attnknn.models.terms import Surroundings
-from attnknn.training.attention import fit_attention, fit_votes, fit_votes_on, noise_draws, noise_floor
+from attnknn.training.attention import fit_attention, fit_votes, fit_votes_on, noise_draws, noise_transition
 from attnknn.training.defaults import default_config
 from attnknn.training.embedder import train_embedder
 from attnknn.training.parts import Parts, part
@@ -44,7 +44,6 @@ Floats = NDArray[np.float64]
 SHIPPED = ("trusted", "typical")
 ALL_TERMS = ("distance", "rank", "trust", "agreement", "prototype")  # keys are not read: that takes minutes
 IDENTICAL = tuple(f"everything {number}" for number in (1, 2, 3, 4))
-AS_IT_IS: dict[str, tuple[float, ...]] = {"rates": (0.0,), "pair_rates": ()}
 FOLDS, TRUSTED = 5, 100
 
 HEADS.update({name: Head(ALL_TERMS, "sees all terms but those on keys") for name in IDENTICAL})
@@ -153,7 +152,7 @@ def judge_votes(world: World) -> dict[str, Judged]:
 def refit_on(world: World, queries: Queries, seen: Observation) -> FittedVotes:
     """Fit the votes on one noise draw alone: that of the bank in use."""
     bank = replace(world.classifier.entries, labels=seen.labels)
-    return fit_votes(queries, bank, replace(world.config, **AS_IT_IS), world.classifier.config.seed)
+    return fit_votes(queries, bank, world.config.for_bank_as_it_is(), world.classifier.config.seed)
 
 
 def write_judged(world: World, found: dict[str, Judged], rival: str, extra: dict[str, float] | None = None) -> None:
@@ -220,20 +219,20 @@ def ablate_floor(name: str, seeds: Sequence[int]) -> None:
             for seed in seeds:
                 usual = default_config(dataset, seed)
                 config = replace(usual, label_noise=LabelNoise(kind, rate, seed), cleaning=cleaning)  # type: ignore[arg-type]
-                config = replace(config, attention=replace(usual.attention, **AS_IT_IS))
+                config = replace(config, attention=usual.attention.for_bank_as_it_is())
                 classifier, parts = fit(dataset, config), part(dataset, config)
                 given = ask_held_out(parts, classifier)
                 clean = replace(given, labels=dataset.labels[parts.rows["held_out"]].astype(np.int32))
                 trusted = clean.take(np.random.default_rng(seed).permutation(len(clean))[:TRUSTED])
-                epsilon = noise_floor(given, classifier.entries, config.attention.k)
-                fits = {
-                    "as given": (given, 0.0),
-                    "noise floor": (given, epsilon),
-                    f"{len(trusted)} trusted": (trusted, 0.0),
-                    "all clean": (clean, 0.0),
+                transition = noise_transition(given, classifier.entries)
+                fits: dict[str, tuple[Queries, Floats | None]] = {
+                    "as given": (given, None),
+                    "noise allowed for": (given, transition),
+                    f"{len(trusted)} trusted": (trusted, None),
+                    "all clean": (clean, None),
                 }
-                for way, (queries, floor) in fits.items():
-                    fitted = fit_votes(queries, classifier.entries, config.attention, seed, floor)
+                for way, (queries, allowed_for) in fits.items():
+                    fitted = fit_votes(queries, classifier.entries, config.attention, seed, allowed_for)
                     rows.setdefault(way, []).append(measure(classifier, fitted, [LabelNoise()]))
             how = "relabeled once" if cleaning else "through the noise"
             write_measured(f"{name}, {kind} {rate:.0%}, {how}, {len(seeds)} seeds", rows)
@@ -241,7 +240,7 @@ def ablate_floor(name: str, seeds: Sequence[int]) -> None:
 
 def cross_fit(dataset: Dataset, config: TrainingConfig) -> AttnKNN:
     """Train on all training items, and fit the votes on folds of them that other embedders have not seen."""
-    parts, quick = part(dataset, config), replace(config, attention=replace(config.attention, **AS_IT_IS))
+    parts, quick = part(dataset, config), replace(config, attention=config.attention.for_bank_as_it_is())
     train = parts.dataset.where("train")
     cut = StratifiedGroupKFold(FOLDS, shuffle=True, random_state=config.seed)
     folds = [train[fold] for _, fold in cut.split(train, parts.dataset.labels[train], parts.dataset.groups[train])]

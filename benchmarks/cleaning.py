@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from attnknn.classifier import AttnKNN
-from attnknn.config import CLEANING_RULES, AttentionConfig, Cleaning, LabelNoise, TrainingConfig
+from attnknn.config import CLEANING_RULES, Cleaning, LabelNoise, TrainingConfig
 from attnknn.data import Dataset, load_dataset, split_by_group
 from attnknn.evaluation.protocol import hits
 from attnknn.intervals import paired_interval
@@ -36,8 +36,6 @@ from attnknn.votes import COMPARED, TITLES
 from benchmarks.gaps import write_gap
 
 RIVAL = "stopped early"
-AS_IT_IS = AttentionConfig(rates=(0.0,), pair_rates=())
-"""The votes are fitted on the bank as it is; nobody will add noise to it."""
 
 Hits = dict[str, list[np.ndarray]]
 """Per vote and seed, for each test query whether the vote was right."""
@@ -145,7 +143,8 @@ def main() -> None:
             found: dict[str, list[tuple[dict[str, np.ndarray], tuple[int, float]]]] = {}
             for seed in asked.seeds:
                 dataset, noise = limit(whole, asked.items, seed), LabelNoise(kind, asked.rate, seed)
-                config = replace(usual, seed=seed, embedder=embedder, attention=AS_IT_IS, label_noise=noise)
+                attention = usual.attention.for_bank_as_it_is()
+                config = replace(usual, seed=seed, embedder=embedder, attention=attention, label_noise=noise)
                 place = (asked.folder or Path(temporary)) / kind / str(seed)
                 for way, classifier in ways(dataset, config, place, asked.smoothing):
                     found.setdefault(way, []).append(cells_of(classifier, dataset))

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from attnknn import metrics, reliability
+from attnknn.arrays import likelihoods
 from attnknn.calibration import (
     COEFFICIENT_BOUND,
     FLOOR,
@@ -230,8 +231,8 @@ def test_the_gradient_is_that_of_the_loss():
     p, facts, labels = overconfident(60)
     facts = np.concatenate([facts, facts * np.random.default_rng(0).random((60, 1))], axis=1)
     theta = np.random.default_rng(1).normal(size=16)
-    for epsilon in (0.0, 0.2):
-        items = (p, facts, labels, 0.01, epsilon)
+    for known in (None, alike(0.2), PAIR):
+        items = (p, facts, likelihoods(labels, 5, known), 0.01)
         by_steps = [
             (_objective(theta + s, *items)[0] - _objective(theta - s, *items)[0]) / 2e-6 for s in np.eye(16) * 1e-6
         ]
@@ -256,34 +257,40 @@ def test_one_calibrator_suits_a_quiet_and_a_noisy_bank():
     assert loss(p, facts[:, :4], labels, blind) > best + 0.05
 
 
-# ---- The noise floor
+# ---- Wrong labels to fit on
+
+PAIR = 0.6 * np.eye(5) + 0.4 * np.roll(np.eye(5), 1, axis=1)
 
 
-def with_wrong_labels(share, seed=2):
-    """Overconfident votes, their labels, and the same labels with a share replaced by any class."""
+def alike(share):
+    """A share of labels may have become any class; the others are true."""
+    return (1 - share) * np.eye(5) + share / 5
+
+
+def with_wrong_labels(transition, seed=2):
+    """Overconfident votes, their labels, and the same labels made wrong."""
     p, facts, labels = overconfident(3000, seed, sharpness=1.5)
-    rng = np.random.default_rng(seed)
-    return p, facts, labels, np.where(rng.random(len(labels)) < share, rng.integers(0, 5, len(labels)), labels)
+    return p, facts, labels, draw_labels(transition[labels], np.random.default_rng(seed))
 
 
-@pytest.mark.parametrize("share", [0.2, 0.5])
-def test_with_the_floor_of_its_labels_the_fit_is_about_true_labels(share):
-    p, facts, labels, given = with_wrong_labels(share)
-    clean, floored, naive = (
-        loss(p, facts, labels, fit_calibrator(p, facts, seen, epsilon=epsilon))
-        for seen, epsilon in ((labels, 0.0), (given, share), (given, 0.0))
+@pytest.mark.parametrize("transition", [alike(0.2), alike(0.5), PAIR])
+def test_knowing_how_labels_were_made_wrong_the_fit_is_about_true_ones(transition):
+    p, facts, labels, given = with_wrong_labels(transition)
+    clean, knowing, naive = (
+        loss(p, facts, labels, fit_calibrator(p, facts, seen, transition=known))
+        for seen, known in ((labels, None), (given, transition), (given, None))
     )
     assert naive > clean + 0.015
-    assert floored - clean < 0.25 * (naive - clean)
+    assert knowing - clean < 0.25 * (naive - clean)
 
 
-@pytest.mark.parametrize("epsilon", [0.0, 0.3])
-def test_no_step_away_from_the_fit_makes_the_given_labels_likelier(epsilon):
-    p, facts, _, given = with_wrong_labels(0.3)
-    fitted = fit_calibrator(p, facts, given, epsilon=epsilon)
+@pytest.mark.parametrize("known", [None, alike(0.3), PAIR])
+def test_no_step_away_from_the_fit_makes_the_given_labels_likelier(known):
+    p, facts, _, given = with_wrong_labels(alike(0.3))
+    fitted = fit_calibrator(p, facts, given, transition=known)
 
     def penalized(sink, heat):
-        q = (1 - epsilon) * calibrate(p, facts, Calibrator(sink, heat)) + epsilon / 5
+        q = calibrate(p, facts, Calibrator(sink, heat)) @ (np.eye(5) if known is None else known)
         return metrics.negative_log_likelihood(q, given) + 0.5 / len(p) * (
             np.sum(sink[1:] ** 2) + np.sum(heat[1:] ** 2)
         )
@@ -291,15 +298,15 @@ def test_no_step_away_from_the_fit_makes_the_given_labels_likelier(epsilon):
     least = penalized(fitted.sink, fitted.heat)
     for step in np.vstack([np.eye(4), -np.eye(4)]) * 0.1:
         for sink, heat in ((fitted.sink + step, fitted.heat), (fitted.sink, fitted.heat + step)):
-            if sink[1] >= 0 and heat[1] >= 0 and (not epsilon or (heat >= 0).all()):
+            if sink[1] >= 0 and heat[1] >= 0 and (known is None or (heat >= 0).all()):
                 assert penalized(sink, heat) > least
 
 
-def test_a_floor_only_softens_and_none_changes_nothing():
+def test_allowing_for_wrong_labels_only_softens_and_true_ones_change_nothing():
     p, facts, labels = overconfident(sharpness=0.4)
     assert np.quantile(temperature(facts, fit_calibrator(p, facts, labels)), 0.99) < 1
-    assert temperature(facts, fit_calibrator(p, facts, labels, epsilon=0.3)).min() >= 1
-    assert fit_calibrator(p, facts, labels, epsilon=0.0) == fit_calibrator(p, facts, labels)
+    assert temperature(facts, fit_calibrator(p, facts, labels, transition=alike(0.3))).min() >= 1
+    np.testing.assert_array_equal(likelihoods(labels, 5), likelihoods(labels, 5, np.eye(5)))
 
 
 # ---- The calibrator as a thing
@@ -346,8 +353,14 @@ P, FACTS, LABELS = overconfident(5)
         (lambda: fit_calibrator(P, FACTS, LABELS + 5), "labels must be integers between 0 and 4"),
         (lambda: fit_calibrator(P, FACTS, LABELS * 1.0), "labels must be integers"),
         (lambda: fit_calibrator(P, FACTS, LABELS, ridge=-1), "ridge must not be negative"),
-        (lambda: fit_calibrator(P, FACTS, LABELS, epsilon=1.0), "epsilon must be at least 0 and below 1"),
-        (lambda: fit_calibrator(P, FACTS, LABELS, epsilon=-0.1), "epsilon must be at least 0 and below 1"),
+        (
+            lambda: fit_calibrator(P, FACTS, LABELS, transition=np.eye(4)),
+            "transition must be 5 rows",
+        ),
+        (
+            lambda: fit_calibrator(P, FACTS, LABELS, transition=np.eye(5) / 2),
+            "transition must be 5 rows",
+        ),
     ],
 )
 @pytest.mark.filterwarnings("ignore:divide by zero", "ignore:invalid value")

@@ -1,6 +1,6 @@
 """Fit the votes on queries that the embedder has not seen, under many fresh draws of label noise.
 
-    loss = mean NLL of (1 − ε) p + ε / C  +  ridge · Σ θ_added²  +  mean hinge on effective neighbors
+    loss = mean NLL of Tᵀ p  +  ridge · Σ θ_added²  +  mean hinge on effective neighbors
 
 With class averages at the table, p is what the vote says after a calibrator that is fitted along with it: a vote
 that may lean on being sharpened or softened by how noisy the bank looks need not do that with its weights. Neighbors
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize, minimize_scalar
 from torch import Tensor
 
-from attnknn.arrays import entropy, tally
+from attnknn.arrays import entropy, likelihoods, tally
 from attnknn.ballot import FittedVotes, cast_votes
 from attnknn.bank.entries import Entries, observe, stack, surround
 from attnknn.bundle import Queries
@@ -35,7 +35,6 @@ from attnknn.calibration import (
     vote_facts,
 )
 from attnknn.config import AttentionConfig, LabelNoise
-from attnknn.metrics import negative_log_likelihood
 from attnknn.models.attention import Attention, attend, terms_of
 from attnknn.models.terms import Surroundings, reads_keys, stack_features
 from attnknn.training.layout import Layout
@@ -43,7 +42,6 @@ from attnknn.votes import COMPARED, distance_weights, prototype_probabilities
 
 SINK_RIDGE = 1e-4
 HINGE = 0.1
-HIGHEST_FLOOR = 0.95  # of labels: above it, nothing could be learned from them
 HIGHEST_RATE = 0.9  # of the rate at which the clean label stops being the most frequent one
 
 
@@ -65,31 +63,39 @@ def noise_draws(config: AttentionConfig, n_classes: int, seed: int) -> list[Labe
     ]
 
 
-def noise_floor(queries: Queries, entries: Entries, k: int) -> float:
-    """Estimate the share of labels that any class may have taken, from how often they are what a vote says.
+def noise_transition(queries: Queries, entries: Entries) -> NDArray[np.float64]:
+    """Estimate how labels were made wrong, from those of queries that have the same nearest class average.
 
-    ε = (1 − accuracy) C / (C − 1), the accuracy being the better one of baseline and uniform vote
+    T[c, y] = (n_cy + C T₀[c, y]) / (n_c + C),  T₀ = (1 − ε) I + ε (1 − I) / (C − 1)
 
-    What the vote itself gets wrong is in it too, so it is too high where that is much.
+    n_cy counts queries next to the average of class c that were given the label y; ε is the share of queries that were
+    given another label than that of their nearest average. Few queries of a class say less than all of them together.
+    What the averages themselves get wrong is in it too, so it is too far from the identity where that is much.
 
     Args:
         queries: Held-out queries with labels as they were given.
         entries: The bank that will be used.
-        k: How many neighbors vote.
 
     Returns:
-        Between 0 and `HIGHEST_FLOOR`.
+        Probabilities of a given label (columns) for each true one (rows), shape (C, C).
     """
     if queries.labels is None:
-        raise ValueError("a noise floor is that of labels, however: queries.labels=None")
-    n_classes, neighbors = entries.n_classes, queries.pool.first(k)
-    uniform = tally(np.ones_like(neighbors.distances), entries.labels[neighbors.entries], n_classes)
-    accuracy = max(float(np.mean(vote.argmax(axis=1) == queries.labels)) for vote in (queries.logits, uniform))
-    return min((1 - accuracy) * n_classes / max(n_classes - 1, 1), HIGHEST_FLOOR)
+        raise ValueError("wrong labels are those of queries with labels, however: queries.labels=None")
+    n_classes, same = entries.n_classes, np.eye(entries.n_classes)
+    around = surround(queries.keys, queries.pool.first(2), observe(entries, LabelNoise()), queries.groups)
+    counts = np.zeros((n_classes, n_classes))
+    np.add.at(counts, (around.average_distances.argmin(axis=1), queries.labels), 1)
+    share = 1 - np.trace(counts) / len(queries)
+    counts += n_classes * ((1 - share) * same + share * (1 - same) / max(n_classes - 1, 1))
+    return counts / counts.sum(axis=1, keepdims=True)
 
 
 def fit_votes(
-    queries: Queries, entries: Entries, config: AttentionConfig, seed: int, epsilon: float = 0.0
+    queries: Queries,
+    entries: Entries,
+    config: AttentionConfig,
+    seed: int,
+    transition: NDArray[np.float64] | None = None,
 ) -> FittedVotes:
     """Fit every compared vote with the same draws, the same floor and the same kind of calibrator.
 
@@ -98,13 +104,16 @@ def fit_votes(
         entries: The bank that will be used.
         config: Heads, k, ridge and noise.
         seed: Of the noise draws.
-        epsilon: The noise floor, where the queries' labels are not all true; see `noise_floor`.
+        transition: How labels were made wrong, where the queries' are not all true; see `noise_transition`.
     """
-    return fit_votes_on([(queries, entries)], config, seed, epsilon)
+    return fit_votes_on([(queries, entries)], config, seed, transition)
 
 
 def fit_votes_on(
-    folds: Sequence[tuple[Queries, Entries]], config: AttentionConfig, seed: int, epsilon: float = 0.0
+    folds: Sequence[tuple[Queries, Entries]],
+    config: AttentionConfig,
+    seed: int,
+    transition: NDArray[np.float64] | None = None,
 ) -> FittedVotes:
     """Fit the votes on several banks at once: cross-fitting, where every item is a query once and an entry elsewhere.
 
@@ -112,7 +121,7 @@ def fit_votes_on(
         folds: Queries with true labels, each with the bank whose embedder has not seen them.
         config: Heads, k, ridge and noise.
         seed: Of the noise draws.
-        epsilon: The noise floor, where the queries' labels are not all true; see `noise_floor`.
+        transition: How labels were made wrong, where the queries' are not all true; see `noise_transition`.
     """
     if any(queries.labels is None for queries, _ in folds):
         raise ValueError("votes are fitted on queries with labels, however: queries.labels=None")
@@ -122,21 +131,23 @@ def fit_votes_on(
     around = stack([surround(one.keys, one.pool.first(config.k), seen, one.groups, with_keys) for one, seen in worlds])
     labels = np.concatenate([queries.labels for queries, _ in worlds])
     distance = _tune_sharpness(
-        lambda s: tally(distance_weights(around, s), around.labels, n_classes), around, labels, epsilon
+        lambda s: tally(distance_weights(around, s), around.labels, n_classes), around, labels, transition
     )
-    prototype = _tune_sharpness(lambda s: prototype_probabilities(around.average_distances, s), around, labels, epsilon)
+    prototype = _tune_sharpness(
+        lambda s: prototype_probabilities(around.average_distances, s), around, labels, transition
+    )
     fitted = FittedVotes(
         distance,
         prototype,
-        fit_attention(around, labels, config, distance, epsilon=epsilon),
-        fit_attention(around, labels, config, distance, prototype, epsilon=epsilon),
+        fit_attention(around, labels, config, distance, transition=transition),
+        fit_attention(around, labels, config, distance, prototype, transition=transition),
         calibrators={},
     )
     ballots = [cast_votes(queries, config.k, seen, fitted) for queries, seen in worlds]
     calibrators = {}
     for name in COMPARED:
         p = np.concatenate([ballot.votes[name].probabilities for ballot in ballots])
-        calibrators[name] = fit_calibrator(p, vote_facts(around, p), labels, epsilon=epsilon)
+        calibrators[name] = fit_calibrator(p, vote_facts(around, p), labels, transition=transition)
     return replace(fitted, calibrators=calibrators)
 
 
@@ -146,7 +157,7 @@ def fit_attention(
     config: AttentionConfig,
     sharpness: float,
     pull: float | None = None,
-    epsilon: float = 0.0,
+    transition: NDArray[np.float64] | None = None,
     beginnings: np.random.Generator | None = None,
 ) -> Attention:
     """Fit one attention vote, starting at the tuned distance vote with every added term near zero.
@@ -161,21 +172,21 @@ def fit_attention(
         config: Heads, ridge and the hinge's floor.
         sharpness: θ of the tuned distance vote.
         pull: s of the tuned prototype vote, if class averages sit at the table; None if only neighbors vote.
-        epsilon: The noise floor: share of `labels` that any class may have taken.
+        transition: Probabilities of a given label for each true one, where `labels` are not all true; shape (C, C).
         beginnings: Multiplies every number of the start by exp(N(0, 1)); heads that see the same terms would
             otherwise stay equal, as they begin.
 
     Returns:
         NumPy arrays, float64.
     """
-    layout = Layout(config.heads, around, sharpness, pull, epsilon > 0)
+    layout = Layout(config.heads, around, sharpness, pull, transition is not None)
     world = _to_torch(around)
     fixed = None if "content" in layout.terms else stack_features(world, layout.terms)
-    truth = torch.as_tensor(labels.astype(np.int64))
+    likely = torch.as_tensor(likelihoods(labels, around.n_classes, transition))
 
     def loss_and_gradient(vector: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         moving = torch.tensor(vector, requires_grad=True)
-        loss = _loss(layout, moving, world, fixed, truth, config, epsilon)
+        loss = _loss(layout, moving, world, fixed, likely, config)
         (gradient,) = torch.autograd.grad(loss, moving)
         return loss.item(), gradient.numpy()
 
@@ -197,9 +208,8 @@ def _loss(
     vector: Tensor,
     world: Surroundings,
     features: Tensor | None,
-    truth: Tensor,
+    likely: Tensor,
     config: AttentionConfig,
-    epsilon: float,
 ) -> Tensor:
     attention, calibrator = layout.unpack(vector)
     heads = attend(world, attention, features=features)
@@ -209,9 +219,8 @@ def _loss(
         said = (1 - FLOOR) * said + FLOOR / world.n_classes
     else:
         said = soften(said, vote_facts(world, said), calibrator[0], calibrator[1])
-        ridge = ridge + RIDGE / len(truth) * (calibrator[:, 1:] ** 2).sum()
-    meant = said.gather(1, truth[:, None])[:, 0]
-    fit = -torch.log((1 - epsilon) * meant + epsilon / world.n_classes).mean()
+        ridge = ridge + RIDGE / len(likely) * (calibrator[:, 1:] ** 2).sum()
+    fit = -torch.log((said * likely).sum(dim=1)).mean()
     listened = heads.weights / heads.weights.sum(dim=-1, keepdim=True)
     missing = torch.relu(config.minimum_effective - torch.exp(entropy(listened)))
     return fit + ridge + SINK_RIDGE * (attention.sink[:, 1:] ** 2).sum() + HINGE * (missing**2).mean()
@@ -221,16 +230,16 @@ def _tune_sharpness(
     probabilities: Callable[[float], NDArray[np.float64]],
     around: Surroundings,
     labels: NDArray[np.integer],
-    epsilon: float,
+    transition: NDArray[np.float64] | None,
 ) -> float:
     """Choose the sharpness of a one-number vote by its NLL after the shared calibrator."""
+    likely = likelihoods(labels, around.n_classes, transition)
 
     def calibrated_loss(log_sharpness: float) -> float:
         p = probabilities(float(np.exp(log_sharpness)))
         facts = vote_facts(around, p)
-        fitted: Calibrator = fit_calibrator(p, facts, labels, epsilon=epsilon)
-        q = (1 - epsilon) * calibrate(p, facts, fitted) + epsilon / around.n_classes
-        return negative_log_likelihood(q, labels)
+        fitted: Calibrator = fit_calibrator(p, facts, labels, transition=transition)
+        return float(-np.log((calibrate(p, facts, fitted) * likely).sum(axis=1)).mean())
 
     found = minimize_scalar(
         calibrated_loss, bounds=(np.log(0.1), np.log(100.0)), method="bounded", options={"xatol": 0.05}

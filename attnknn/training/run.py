@@ -35,7 +35,7 @@ from attnknn.errors import CheckpointError
 from attnknn.evaluation.protocol import summarize
 from attnknn.models.embedders import Embedder, threads, threads_for
 from attnknn.reporting import PausePoint, Report, never, silent
-from attnknn.training.attention import fit_votes, noise_floor
+from attnknn.training.attention import fit_votes, noise_transition
 from attnknn.training.cleaning import train_cleaned
 from attnknn.training.defaults import default_config
 from attnknn.training.embedder import train_embedder
@@ -159,8 +159,9 @@ def assemble(
     bank, entries, entry_logits = _fill_bank(parts, embedder)
     report("votes", 0.0, {})
     queries = _ask(parts, "held_out", embedder, bank)
-    epsilon = noise_floor(queries, entries, config.attention.k) if config.label_noise else 0.0
-    fitted = fit_votes(queries, entries, config.attention, config.seed, epsilon)
+    transition = noise_transition(queries, entries) if config.label_noise else None
+    attention = config.attention.for_bank_as_it_is() if config.label_noise else config.attention
+    fitted = fit_votes(queries, entries, attention, config.seed, transition)
     arrays = _arrays(parts, entries, _ask(parts, "test", embedder, bank), entry_logits)
     card = _card(dataset, config, fitted) | {"sizes": {name: len(rows) for name, rows in parts.rows.items()}}
     card |= {"cleaning": rounds} if rounds else {}

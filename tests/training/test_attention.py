@@ -18,7 +18,7 @@ from attnknn.config import AttentionConfig, LabelNoise
 from attnknn.metrics import negative_log_likelihood
 from attnknn.models.attention import HEADS, Attention, attend, terms_of
 from attnknn.models.terms import TERMS, Surroundings
-from attnknn.training.attention import fit_attention, fit_votes, fit_votes_on, noise_draws, noise_floor
+from attnknn.training.attention import fit_attention, fit_votes, fit_votes_on, noise_draws, noise_transition
 from attnknn.training.layout import Layout, first_metric
 from attnknn.votes import COMPARED, attention_vote, distance_weights
 from tests.conftest import FAMILIAR, QUICK_ATTENTION
@@ -223,35 +223,38 @@ def test_the_fit_sees_every_bearable_rate_and_each_in_fresh_draws():
 # ---- Wrong labels to fit on
 
 
-def test_a_noise_floor_keeps_the_fit_from_learning_the_noise(world):
-    """The same queries, 40 % of their labels replaced by any class: with the floor, the true ones are likelier."""
+@pytest.mark.parametrize("kind", ["symmetric", "pair"])
+def test_a_fit_that_knows_how_labels_were_made_wrong_does_not_learn_the_noise(world, kind):
+    """The same queries, 40 % of their labels wrong: the true ones are likelier when that is allowed for."""
     around, truth = world
-    rng = np.random.default_rng(5)
-    given = np.where(rng.random(len(truth)) < 0.4, rng.integers(0, 5, len(truth)), truth)
+    transition = 0.6 * np.eye(5) + 0.4 * (
+        np.full((5, 5), 0.2) if kind == "symmetric" else np.roll(np.eye(5), 1, axis=1)
+    )
+    given = (np.random.default_rng(5).random((len(truth), 1)) < transition[truth].cumsum(axis=1)).argmax(axis=1)
     config = replace(QUICK_ATTENTION, heads=("trusted",))
 
-    def loss_of_truth(epsilon: float) -> float:
-        p = attend(around, fit_attention(around, given, config, SHARPNESS, None, epsilon)).probabilities.mean(axis=1)
+    def loss_of_truth(known: np.ndarray | None) -> float:
+        p = attend(around, fit_attention(around, given, config, SHARPNESS, None, known)).probabilities.mean(axis=1)
         facts = vote_facts(around, p)
-        return negative_log_likelihood(calibrate(p, facts, fit_calibrator(p, facts, given, epsilon=epsilon)), truth)
+        return negative_log_likelihood(calibrate(p, facts, fit_calibrator(p, facts, given, transition=known)), truth)
 
-    assert loss_of_truth(0.4) < loss_of_truth(0.0) - 0.02
+    assert loss_of_truth(transition) < loss_of_truth(None) - 0.02
 
 
-def test_the_floor_is_estimated_from_the_better_of_two_votes(iris: AttnKNN):
-    queries = held_out(iris)
-    neighbors = queries.pool.first(8).entries.tolist()
-    votes = [np.bincount(iris.entries.labels[row], minlength=3).argmax() for row in neighbors]
-    lying = replace(queries, logits=-queries.logits)
-    for asked in (queries, lying):
-        baseline = asked.logits.argmax(axis=1)
-        accuracy = max(np.mean(votes == queries.labels), np.mean(baseline == queries.labels))
-        assert noise_floor(asked, iris.entries, 8) == pytest.approx((1 - accuracy) * 3 / 2)
-    nonsense = replace(lying, labels=((np.array(votes) + 1) % 3).astype(np.int32))
-    nonsense = replace(nonsense, logits=np.eye(3, dtype=np.float32)[votes])
-    assert noise_floor(nonsense, iris.entries, 8) == 0.95
-    with pytest.raises(ValueError, match="a noise floor is that of labels"):
-        noise_floor(replace(queries, labels=None), iris.entries, 8)
+def test_how_labels_were_made_wrong_is_told_from_the_nearest_averages(iris: AttnKNN):
+    queries, entries = held_out(iris), iris.entries
+    nearest = (queries.keys @ observe(entries, LabelNoise()).prototypes.T).argmax(axis=1)
+    shifted = replace(queries, labels=((nearest + (np.arange(len(nearest)) % 3 == 0)) % 3).astype(np.int32))
+    counts = np.zeros((3, 3))
+    np.add.at(counts, (nearest, shifted.labels), 1)
+    share = np.mean(nearest != shifted.labels)
+    alike = (1 - share) * np.eye(3) + share * (1 - np.eye(3)) / 2
+    expected = (counts + 3 * alike) / (counts.sum(axis=1, keepdims=True) + 3)
+    found = noise_transition(shifted, entries)
+    np.testing.assert_allclose(found, expected)
+    assert found[0, 1] > found[0, 2]
+    with pytest.raises(ValueError, match="those of queries with labels"):
+        noise_transition(replace(queries, labels=None), entries)
 
 
 # ---- Every vote

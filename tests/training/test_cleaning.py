@@ -19,7 +19,7 @@ from attnknn.data import draw_noise, load_dataset
 from attnknn.errors import CheckpointError, SettingError
 from attnknn.models.embedders import Embedder
 from attnknn.training import embedder as training
-from attnknn.training.attention import fit_votes, noise_floor
+from attnknn.training.attention import fit_votes, noise_transition
 from attnknn.training.cleaning import FILE, BestKept, judge_labels, measure, train_cleaned
 from attnknn.training.embedder import blind
 from attnknn.training.parts import Parts, observe_labels, part
@@ -103,13 +103,14 @@ def test_each_part_carries_its_labels(noisy: AttnKNN):
 
 def test_votes_fitted_on_wrong_labels_know_that_some_are(noisy: AttnKNN):
     held_out, attention = held_out_queries(noisy), noisy.config.attention
-    floor = noise_floor(held_out, noisy.entries, attention.k)
-    assert floor > 0.2
-    with_floor, without = (
-        fit_votes(held_out, noisy.entries, attention, noisy.config.seed, epsilon) for epsilon in (floor, 0.0)
+    transition = noise_transition(held_out, noisy.entries)
+    assert np.diag(transition).max() < 0.9
+    knowing, naive = (
+        fit_votes(held_out, noisy.entries, attention.for_bank_as_it_is(), noisy.config.seed, known)
+        for known in (transition, None)
     )
-    assert same(noisy.fitted.to_arrays(), with_floor.to_arrays())
-    assert not same(noisy.fitted.to_arrays(), without.to_arrays())
+    assert same(noisy.fitted.to_arrays(), knowing.to_arrays())
+    assert not same(noisy.fitted.to_arrays(), naive.to_arrays())
 
 
 def test_the_card_says_what_was_done_to_the_labels(noisy: AttnKNN, tmp_path: Path):
