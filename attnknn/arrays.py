@@ -208,4 +208,4 @@ def likelihoods(
     if t.shape != (n_classes, n_classes) or t.min() < 0 or not np.allclose(t.sum(axis=1), 1):
         rows = f"{n_classes} rows of {n_classes} probabilities"
         raise ValueError(f"transition must be {rows}, however: transition={t.tolist()}")
-    return t[:, labels].T
+    return t.T[labels]

@@ -95,7 +95,7 @@ class AttentionConfig:
         heads: Names of the heads, each a complete vote; see `attnknn.models.attention.HEADS`.
         k: Neighbors per query while fitting, and the default afterwards.
         ridge: Weight of the squared coefficients in the loss, per query.
-        rates: Symmetric noise rates whose fresh draws the fit sees.
+        rates: Symmetric noise rates whose fresh draws the fit sees; none where training labels were made wrong already.
         pair_rates: The same for pair noise.
         draws: Fresh draws per kind and rate.
         minimum_effective: Effective neighbors per head below which the hinge of the loss acts.

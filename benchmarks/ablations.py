@@ -4,7 +4,7 @@
 prototypes, and a fit on the very noise draw in use) are measured on the held-out part alone: whatever is fitted,
 with its calibrator, on one half is measured on the other, under noise draws that the fit has not seen.
 
-`floor` trains under 40 % wrong labels (protocol A), and fits the votes on held-out labels as they were given, allowing
+`wrong` trains under 40 % wrong labels (protocol A), and fits the votes on held-out labels as they were given, allowing
 for how they were made wrong, and on 100 clean ones. `folds` trains one embedder per fold, so that every training item
 fits the votes and is an entry. Both are told on test, with nothing chosen there.
 """
@@ -209,8 +209,8 @@ def write_measured(title: str, rows: dict[str, list[dict[str, tuple[float, float
     print()
 
 
-def ablate_floor(name: str, seeds: Sequence[int]) -> None:
-    """Fit on held-out labels of which 40 % are wrong, 30 % with two classes: as given, with a floor, trusted, clean."""
+def ablate_wrong_labels(name: str, seeds: Sequence[int]) -> None:
+    """Fit on held-out labels of which 40 % are wrong, 30 % with two classes: as given, allowed for, trusted, clean."""
     dataset = load_dataset(name)
     rate = 0.4 if dataset.n_classes > 2 else 0.3
     for kind in ("symmetric", "pair")[: 1 if dataset.n_classes == 2 else 2]:
@@ -274,8 +274,8 @@ def ablate_folds(name: str, seeds: Sequence[int]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("names", nargs="*", default=["digits"], help="checkpoints; for floor and folds, datasets")
-    parser.add_argument("--what", nargs="+", choices=("heads", "votes", "floor", "folds"), default=["heads", "votes"])
+    parser.add_argument("names", nargs="*", default=["digits"], help="checkpoints; for wrong and folds, datasets")
+    parser.add_argument("--what", nargs="+", choices=("heads", "votes", "wrong", "folds"), default=["heads", "votes"])
     parser.add_argument("--items", type=int, help="held-out items, under one noise draw of a kind; all by default")
     parser.add_argument("--slow", action="store_true", help="heads that read keys, too")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1])
@@ -289,8 +289,8 @@ def main() -> None:
             ablate_heads(world, asked.slow)
         if "votes" in asked.what:
             write_judged(world, judge_votes(world), TITLES["prototype"])
-        if "floor" in asked.what:
-            ablate_floor(name, asked.seeds)
+        if "wrong" in asked.what:
+            ablate_wrong_labels(name, asked.seeds)
         if "folds" in asked.what:
             ablate_folds(name, asked.seeds)
 

@@ -355,11 +355,11 @@ P, FACTS, LABELS = overconfident(5)
         (lambda: fit_calibrator(P, FACTS, LABELS, ridge=-1), "ridge must not be negative"),
         (
             lambda: fit_calibrator(P, FACTS, LABELS, transition=np.eye(4)),
-            "transition must be 5 rows",
+            "transition must be 5 rows of 5 probabilities",
         ),
         (
             lambda: fit_calibrator(P, FACTS, LABELS, transition=np.eye(5) / 2),
-            "transition must be 5 rows",
+            "transition must be 5 rows of 5 probabilities",
         ),
     ],
 )

@@ -40,6 +40,8 @@ from attnknn.models.terms import Surroundings, reads_keys, stack_features
 from attnknn.training.layout import Layout
 from attnknn.votes import COMPARED, distance_weights, prototype_probabilities
 
+Floats = NDArray[np.float64]
+
 SINK_RIDGE = 1e-4
 HINGE = 0.1
 HIGHEST_RATE = 0.9  # of the rate at which the clean label stops being the most frequent one
@@ -63,7 +65,7 @@ def noise_draws(config: AttentionConfig, n_classes: int, seed: int) -> list[Labe
     ]
 
 
-def noise_transition(queries: Queries, entries: Entries) -> NDArray[np.float64]:
+def noise_transition(queries: Queries, entries: Entries) -> Floats:
     """Estimate how labels were made wrong, from those of queries that have the same nearest class average.
 
     T[c, y] = (n_cy + C T₀[c, y]) / (n_c + C),  T₀ = (1 − ε) I + ε (1 − I) / (C − 1)
@@ -82,9 +84,9 @@ def noise_transition(queries: Queries, entries: Entries) -> NDArray[np.float64]:
     if queries.labels is None:
         raise ValueError("wrong labels are those of queries with labels, however: queries.labels=None")
     n_classes, same = entries.n_classes, np.eye(entries.n_classes)
-    around = surround(queries.keys, queries.pool.first(2), observe(entries, LabelNoise()), queries.groups)
+    nearest = (queries.keys @ observe(entries, LabelNoise()).prototypes.T).argmax(axis=1)
     counts = np.zeros((n_classes, n_classes))
-    np.add.at(counts, (around.average_distances.argmin(axis=1), queries.labels), 1)
+    np.add.at(counts, (nearest, queries.labels), 1)
     share = 1 - np.trace(counts) / len(queries)
     counts += n_classes * ((1 - share) * same + share * (1 - same) / max(n_classes - 1, 1))
     return counts / counts.sum(axis=1, keepdims=True)
@@ -95,9 +97,9 @@ def fit_votes(
     entries: Entries,
     config: AttentionConfig,
     seed: int,
-    transition: NDArray[np.float64] | None = None,
+    transition: Floats | None = None,
 ) -> FittedVotes:
-    """Fit every compared vote with the same draws, the same floor and the same kind of calibrator.
+    """Fit every compared vote with the same draws, the same transition and the same kind of calibrator.
 
     Args:
         queries: Held-out queries with true labels; none of them is an entry.
@@ -113,7 +115,7 @@ def fit_votes_on(
     folds: Sequence[tuple[Queries, Entries]],
     config: AttentionConfig,
     seed: int,
-    transition: NDArray[np.float64] | None = None,
+    transition: Floats | None = None,
 ) -> FittedVotes:
     """Fit the votes on several banks at once: cross-fitting, where every item is a query once and an entry elsewhere.
 
@@ -157,7 +159,7 @@ def fit_attention(
     config: AttentionConfig,
     sharpness: float,
     pull: float | None = None,
-    transition: NDArray[np.float64] | None = None,
+    transition: Floats | None = None,
     beginnings: np.random.Generator | None = None,
 ) -> Attention:
     """Fit one attention vote, starting at the tuned distance vote with every added term near zero.
@@ -184,7 +186,7 @@ def fit_attention(
     fixed = None if "content" in layout.terms else stack_features(world, layout.terms)
     likely = torch.as_tensor(likelihoods(labels, around.n_classes, transition))
 
-    def loss_and_gradient(vector: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+    def loss_and_gradient(vector: Floats) -> tuple[float, Floats]:
         moving = torch.tensor(vector, requires_grad=True)
         loss = _loss(layout, moving, world, fixed, likely, config)
         (gradient,) = torch.autograd.grad(loss, moving)
@@ -227,10 +229,10 @@ def _loss(
 
 
 def _tune_sharpness(
-    probabilities: Callable[[float], NDArray[np.float64]],
+    probabilities: Callable[[float], Floats],
     around: Surroundings,
     labels: NDArray[np.integer],
-    transition: NDArray[np.float64] | None,
+    transition: Floats | None,
 ) -> float:
     """Choose the sharpness of a one-number vote by its NLL after the shared calibrator."""
     likely = likelihoods(labels, around.n_classes, transition)

@@ -243,7 +243,8 @@ def test_a_fit_that_knows_how_labels_were_made_wrong_does_not_learn_the_noise(wo
 
 def test_how_labels_were_made_wrong_is_told_from_the_nearest_averages(iris: AttnKNN):
     queries, entries = held_out(iris), iris.entries
-    nearest = (queries.keys @ observe(entries, LabelNoise()).prototypes.T).argmax(axis=1)
+    around = surround(queries.keys, queries.pool.first(2), observe(entries, LabelNoise()), queries.groups)
+    nearest = around.average_distances.argmin(axis=1)
     shifted = replace(queries, labels=((nearest + (np.arange(len(nearest)) % 3 == 0)) % 3).astype(np.int32))
     counts = np.zeros((3, 3))
     np.add.at(counts, (nearest, shifted.labels), 1)
