@@ -66,13 +66,13 @@ def noise_draws(config: AttentionConfig, n_classes: int, seed: int) -> list[Labe
 
 
 def noise_transition(queries: Queries, entries: Entries) -> Floats:
-    """Estimate how labels were made wrong, from those of queries that have the same nearest class average.
+    """Estimate how labels were made wrong, from those of queries that surely belong to a class.
 
     T[c, y] = (n_cy + C T₀[c, y]) / (n_c + C),  T₀ = (1 − ε) I + ε (1 − I) / (C − 1)
 
-    n_cy counts queries next to the average of class c that were given the label y; ε is the share of queries that were
-    given another label than that of their nearest average. Few queries of a class say less than all of them together.
-    What the averages themselves get wrong is in it too, so it is too far from the identity where that is much.
+    n_cy counts queries that were given the label y where the average of class c is nearest, and leads by at least the
+    median of such leads: near a border averages err, and their errors would count as wrong labels. ε is the share of
+    these queries that were given another label. Few queries of a class say less than all of them together.
 
     Args:
         queries: Held-out queries with labels as they were given.
@@ -80,14 +80,22 @@ def noise_transition(queries: Queries, entries: Entries) -> Floats:
 
     Returns:
         Probabilities of a given label (columns) for each true one (rows), shape (C, C).
+
+    References:
+        Patrini et al. (2017), Making deep neural networks robust to label noise, https://arxiv.org/abs/1609.03683
     """
     if queries.labels is None:
         raise ValueError("wrong labels are those of queries with labels, however: queries.labels=None")
     n_classes, same = entries.n_classes, np.eye(entries.n_classes)
-    nearest = (queries.keys @ observe(entries, LabelNoise()).prototypes.T).argmax(axis=1)
+    similarities = queries.keys @ observe(entries, LabelNoise()).prototypes.T
+    nearest, ordered = similarities.argmax(axis=1), np.sort(similarities, axis=1)
+    leads = ordered[:, -1] - ordered[:, -2]
     counts = np.zeros((n_classes, n_classes))
-    np.add.at(counts, (nearest, queries.labels), 1)
-    share = 1 - np.trace(counts) / len(queries)
+    for label in np.unique(nearest):
+        near = nearest == label
+        is_sure = near & (leads >= np.median(leads[near]))
+        counts[label] = np.bincount(queries.labels[is_sure], minlength=n_classes)
+    share = 1 - np.trace(counts) / counts.sum()
     counts += n_classes * ((1 - share) * same + share * (1 - same) / max(n_classes - 1, 1))
     return counts / counts.sum(axis=1, keepdims=True)
 

@@ -158,10 +158,11 @@ def assemble(
     report("bank", 0.0, {})
     bank, entries, entry_logits = _fill_bank(parts, embedder)
     report("votes", 0.0, {})
-    queries = _ask(parts, "held_out", embedder, bank)
-    transition = noise_transition(queries, entries) if config.label_noise else None
-    attention = config.attention.for_bank_as_it_is() if config.label_noise else config.attention
-    fitted = fit_votes(queries, entries, attention, config.seed, transition)
+    queries, transition = _ask(parts, "held_out", embedder, bank), None
+    if config.label_noise:
+        transition = noise_transition(queries, entries)
+        config = replace(config, attention=config.attention.for_bank_as_it_is())
+    fitted = fit_votes(queries, entries, config.attention, config.seed, transition)
     arrays = _arrays(parts, entries, _ask(parts, "test", embedder, bank), entry_logits)
     card = _card(dataset, config, fitted) | {"sizes": {name: len(rows) for name, rows in parts.rows.items()}}
     card |= {"cleaning": rounds} if rounds else {}

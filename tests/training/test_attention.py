@@ -241,14 +241,17 @@ def test_a_fit_that_knows_how_labels_were_made_wrong_does_not_learn_the_noise(wo
     assert loss_of_truth(transition) < loss_of_truth(None) - 0.02
 
 
-def test_how_labels_were_made_wrong_is_told_from_the_nearest_averages(iris: AttnKNN):
+def test_how_labels_were_made_wrong_is_told_from_queries_that_surely_belong_to_a_class(iris: AttnKNN):
     queries, entries = held_out(iris), iris.entries
     around = surround(queries.keys, queries.pool.first(2), observe(entries, LabelNoise()), queries.groups)
-    nearest = around.average_distances.argmin(axis=1)
+    nearest, (first, second) = around.average_distances.argmin(axis=1), np.sort(around.average_distances)[:, :2].T ** 2
+    leads = second - first  # of unit vectors, squared distances differ as similarities do, twice as much
     shifted = replace(queries, labels=((nearest + (np.arange(len(nearest)) % 3 == 0)) % 3).astype(np.int32))
+    medians = np.array([np.median(leads[nearest == label]) for label in range(3)])
+    is_sure = leads >= medians[nearest] - 1e-6
     counts = np.zeros((3, 3))
-    np.add.at(counts, (nearest, shifted.labels), 1)
-    share = np.mean(nearest != shifted.labels)
+    np.add.at(counts, (nearest[is_sure], shifted.labels[is_sure]), 1)
+    share = np.mean((nearest != shifted.labels)[is_sure])
     alike = (1 - share) * np.eye(3) + share * (1 - np.eye(3)) / 2
     expected = (counts + 3 * alike) / (counts.sum(axis=1, keepdims=True) + 3)
     found = noise_transition(shifted, entries)
