@@ -43,6 +43,8 @@ def train_checkpoint(
     batch_size: options.BatchSize = None,
     learning_rate: options.LearningRate = None,
     dropout: options.Dropout = None,
+    shift: options.Shift = None,
+    cutout: options.Cutout = None,
     label_noise: options.Noise = None,
     noise_kind: options.NoiseKindName = None,
     noise_seed: options.NoiseSeed = None,
@@ -69,6 +71,8 @@ def train_checkpoint(
         "batch_size": batch_size,
         "learning_rate": learning_rate,
         "dropout": dropout,
+        "shift": shift,
+        "cutout": cutout,
     }
     asked |= {"label_noise": label_noise, "noise_kind": noise_kind, "noise_seed": noise_seed}
     asked |= {"cleaning": cleaning, "cleaning_rule": cleaning_rule, "agreeing": agreeing}

@@ -63,6 +63,16 @@ LearningRate = Annotated[
 Dropout = Annotated[
     str | None, typer.Option(metavar="SHARE", help="Share of hidden units silenced while training.", show_default=SUITS)
 ]
+Shift = Annotated[
+    str | None,
+    typer.Option(metavar="PIXELS", help="Largest random shift of a training image.", show_default=SUITS),
+]
+Cutout = Annotated[
+    str | None,
+    typer.Option(
+        metavar="PIXELS", help="Side of the square that is blanked in every larger training image.", show_default=SUITS
+    ),
+]
 Noise = Annotated[
     str | None,
     typer.Option(

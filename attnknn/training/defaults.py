@@ -14,7 +14,7 @@ from attnknn.data import Dataset, DatasetDescription, describe_datasets
 
 LARGE_IMAGE = 16  # pixels of the shorter side, from which on the network for larger images is worth its time
 FLIPPED = ("cifar10", "cifar100", "fashion_mnist")  # what means the same in a mirror
-LARGE = EmbedderConfig("fast_cnn", 128, 32, epochs=8, batch_size=500, learning_rate=1e-2, smoothing=0.1)
+LARGE = EmbedderConfig("fast_cnn", 128, 32, epochs=8, batch_size=500, learning_rate=1e-2, shift=2, smoothing=0.1)
 TABLE = EmbedderConfig("mlp", dimension=16, width=64, epochs=100, batch_size=32, learning_rate=2e-3, dropout=0.2)
 LONG, VERY_LONG = 1_000, 10_000  # rows from which on a table is seen in fewer passes, and in larger batches
 
@@ -32,8 +32,7 @@ def default_config(dataset: Dataset | DatasetDescription, seed: int = 0) -> Trai
         return TrainingConfig(dataset.name, seed, embedder=_table(n_items), attention=_attention(n_items))
     if min(shape[:2]) < LARGE_IMAGE and len(shape) == 2:
         return TrainingConfig(dataset.name, seed)
-    width, shift, cutout = (64, 4, 12) if len(shape) == 3 else (32, 2, 0)
-    embedder = replace(LARGE, width=width, flip=dataset.name in FLIPPED, shift=shift, cutout=cutout)
+    embedder = replace(LARGE, width=64 if len(shape) == 3 else 32, flip=dataset.name in FLIPPED)
     return TrainingConfig(dataset.name, seed, held_out=0.1, embedder=embedder, attention=AttentionConfig(draws=1))
 
 
@@ -88,6 +87,8 @@ def _options(config: TrainingConfig, name: str) -> dict[str, Any]:
         "--batch-size": embedder.batch_size,
         "--learning-rate": embedder.learning_rate,
         "--dropout": embedder.dropout,
+        "--shift": embedder.shift,
+        "--cutout": embedder.cutout,
         "--label-noise": noise.rate,
         "--noise-kind": noise.kind,
         "--noise-seed": noise.seed,

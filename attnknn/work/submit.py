@@ -30,6 +30,8 @@ LIMITS: dict[str, tuple[float, float]] = {
     "dimension": (2, 512),
     "width": (4, 512),
     "members": (1, 4),
+    "shift": (0, 8),
+    "cutout": (0, 24),
     "learning_rate": (1e-5, 0.5),
     "k": (1, POOL),
     "seed": (0, 2**32 - 1),

@@ -122,6 +122,8 @@ def test_the_same_configuration_is_one_run_and_another_gets_another_name(counter
         {"dimension": 1000},
         {"width": 2},
         {"members": 5},
+        {"shift": 9},
+        {"cutout": -1},
         {"learning_rate": float("nan")},
         {"learning_rate": 1.0},
     ],

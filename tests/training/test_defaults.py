@@ -41,6 +41,8 @@ def configs(draw: st.DrawFn) -> TrainingConfig:
         batch_size=draw(st.integers(4, 4096)),
         learning_rate=draw(st.floats(1e-5, 0.5)),
         dropout=draw(st.floats(*SHARES["dropout"])),
+        shift=draw(st.integers(0, 8)),
+        cutout=draw(st.integers(0, 24)),
     )
     heads = draw(st.lists(st.sampled_from(sorted(HEADS)), min_size=1, unique=True))
     attention = replace(usual.attention, heads=tuple(heads), k=draw(st.integers(1, 64)))
