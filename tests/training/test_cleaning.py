@@ -105,10 +105,7 @@ def test_votes_fitted_on_wrong_labels_know_that_some_are(noisy: AttnKNN):
     held_out, attention = held_out_queries(noisy), NOISY.attention.for_bank_as_it_is()
     transition = noise_transition(held_out, noisy.entries)
     assert np.diag(transition).max() < 0.9
-    knowing, naive = (
-        fit_votes(held_out, noisy.entries, attention, NOISY.seed, known)
-        for known in (transition, None)
-    )
+    knowing, naive = (fit_votes(held_out, noisy.entries, attention, NOISY.seed, known) for known in (transition, None))
     assert same(noisy.fitted.to_arrays(), knowing.to_arrays())
     assert not same(noisy.fitted.to_arrays(), naive.to_arrays())
 
