@@ -285,11 +285,8 @@ def test_every_array_is_named():
 
 @pytest.mark.parametrize("name", checkpoint_names())
 def test_every_tensor_is_named(name):
-    alike = [
-        (r"networks\.\d+\.", ""),
-        (r"layers\.\d+", "layers.{n}"),
-        (r"(layers\.{n}\.2)\.\w+", r"\1.*"),
-    ]  # described together
+    # Members, layers, and the numbers of a norm are described together.
+    alike = [(r"networks\.\d+\.", ""), (r"layers\.\d+", "layers.{n}"), (r"(layers\.{n}\.2)\.\w+", r"\1.*")]
     names = set(read_shipped(name)[1])
     for pattern, one in alike:
         names = {re.sub(pattern, one, tensor) for tensor in names}
