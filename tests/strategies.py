@@ -147,3 +147,8 @@ def lattice_classifier(
     config = TrainingConfig("toy", embedder=EmbedderConfig(dimension=DIMENSION), attention=AttentionConfig(k=k))
     card = {"name": "toy", "config": config.to_dict(), "dataset": {"class_names": list(names)}}
     return AttnKNN(Bundle(arrays, names), fitted or some_votes(seed), card, {})
+
+
+def draw_labels(truth: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Draw a label for each row of class probabilities."""
+    return (rng.random((len(truth), 1)) > np.cumsum(truth, axis=1)[:, :-1]).sum(axis=1)

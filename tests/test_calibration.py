@@ -27,6 +27,7 @@ from attnknn.calibration import (
 )
 from attnknn.models.terms import Surroundings
 from tests import oracles
+from tests.strategies import draw_labels
 
 SOME = Calibrator(np.array([-3.0, 1.5, 0.8, 0.3]), np.array([0.5, 0.2, -0.4, 0.1]))
 
@@ -38,10 +39,6 @@ def of_temperature(t, sink=NO_SINK):
 def softened(scores):
     raised = np.exp(scores - scores.max(axis=1, keepdims=True))
     return raised / raised.sum(axis=1, keepdims=True)
-
-
-def draw_labels(truth, rng):
-    return (rng.random((len(truth), 1)) > np.cumsum(truth, axis=1)[:, :-1]).sum(axis=1)
 
 
 def overconfident(n=800, seed=0, sharpness=2.0):

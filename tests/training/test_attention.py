@@ -22,7 +22,7 @@ from attnknn.training.attention import fit_attention, fit_votes, fit_votes_on, n
 from attnknn.training.layout import Layout, first_metric
 from attnknn.votes import COMPARED, attention_vote, distance_weights
 from tests.conftest import FAMILIAR, QUICK_ATTENTION
-from tests.strategies import NO_SINK
+from tests.strategies import NO_SINK, draw_labels
 
 SHARPNESS = 4.0
 PULL = 6.0
@@ -230,7 +230,7 @@ def test_a_fit_that_knows_how_labels_were_made_wrong_does_not_learn_the_noise(wo
     transition = 0.6 * np.eye(5) + 0.4 * (
         np.full((5, 5), 0.2) if kind == "symmetric" else np.roll(np.eye(5), 1, axis=1)
     )
-    given = (np.random.default_rng(5).random((len(truth), 1)) < transition[truth].cumsum(axis=1)).argmax(axis=1)
+    given = draw_labels(transition[truth], np.random.default_rng(5))
     config = replace(QUICK_ATTENTION, heads=("trusted",))
 
     def loss_of_truth(known: np.ndarray | None) -> float:
