@@ -69,6 +69,8 @@ class EmbedderConfig:
         flip: Whether training images are mirrored, left to right, in every other epoch (`fast_cnn` alone).
         smoothing: Share of each label that is spread over all classes while training.
         cutout: Side of the square that is blanked somewhere in every training image, in pixels (`fast_cnn` alone).
+        ascent: How far the weights of each network go uphill, as one vector, before a gradient is taken in the last
+            two fifths of the epochs (`fast_cnn` alone).
     """
 
     kind: Literal["cnn", "mlp", "fast_cnn"] = "cnn"
@@ -85,6 +87,7 @@ class EmbedderConfig:
     flip: bool = False
     smoothing: float = 0.0
     cutout: int = 0
+    ascent: float = 0.0
 
 
 @dataclass(frozen=True)

@@ -45,6 +45,7 @@ def train_checkpoint(
     dropout: options.Dropout = None,
     shift: options.Shift = None,
     cutout: options.Cutout = None,
+    ascent: options.Ascent = None,
     label_noise: options.Noise = None,
     noise_kind: options.NoiseKindName = None,
     noise_seed: options.NoiseSeed = None,
@@ -73,6 +74,7 @@ def train_checkpoint(
         "dropout": dropout,
         "shift": shift,
         "cutout": cutout,
+        "ascent": ascent,
     }
     asked |= {"label_noise": label_noise, "noise_kind": noise_kind, "noise_seed": noise_seed}
     asked |= {"cleaning": cleaning, "cleaning_rule": cleaning_rule, "agreeing": agreeing}

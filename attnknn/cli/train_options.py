@@ -73,6 +73,14 @@ Cutout = Annotated[
         metavar="PIXELS", help="Side of the square that is blanked in every larger training image.", show_default=SUITS
     ),
 ]
+Ascent = Annotated[
+    str | None,
+    typer.Option(
+        metavar="LENGTH",
+        help="How far each network for larger images goes uphill before a gradient, in the last epochs.",
+        show_default=SUITS,
+    ),
+]
 Noise = Annotated[
     str | None,
     typer.Option(
@@ -226,7 +234,7 @@ def _read(name: str, text: str) -> Any:
         return text
     if name in SHARES:
         return read_number(option, text, *SHARES[name])
-    if name in ("learning_rate", "label_noise"):
+    if isinstance(LIMITS.get(name, (0, 0))[0], float):
         return read_number(option, text, *LIMITS[name])
     low, high = {**LIMITS, "cleaning": (0, MOST_ROUNDS), "agreeing": AGREEING}[name]
     highest = {"epochs": MOST_EPOCHS, "seed": LARGEST_SEED}.get(name, int(high))

@@ -59,9 +59,12 @@ class Embedder(nn.Module):
         self.scale.copy_(torch.as_tensor(np.where(spread > 0, spread, 1.0)))
         if self.config.kind == "fast_cnn":
             sample = self.prepare(inputs[:: -(-len(inputs) // SAMPLE)])
-            for network in self.modules():
-                if isinstance(network, ImageNetwork):
-                    network.learn_whitening(sample)
+            for network in self.image_networks():
+                network.learn_whitening(sample)
+
+    def image_networks(self) -> list[ImageNetwork]:
+        """List the networks for larger images, side by side."""
+        return [network for network in self.modules() if isinstance(network, ImageNetwork)]
 
     def prepare(self, inputs: NDArray[np.generic]) -> Tensor:
         """Turn raw inputs into scaled float32 tensors of shape (B, *input_shape).
@@ -90,7 +93,7 @@ class Embedder(nn.Module):
 
     def logits(self, embeddings: Tensor) -> Tensor:
         """Classify embeddings: logits of shape (B, C), the parametric baseline."""
-        return self.classifier(LOGIT_SCALE * embeddings)
+        return self.classifier(LOGIT_SCALE * embeddings).float()
 
     def member_logits(self, embeddings: Tensor) -> Tensor:
         """Classify by each member's share of the embeddings alone: shape (M, B, C). Their mean is `logits`.

@@ -89,6 +89,7 @@ def _options(config: TrainingConfig, name: str) -> dict[str, Any]:
         "--dropout": embedder.dropout,
         "--shift": embedder.shift,
         "--cutout": embedder.cutout,
+        "--ascent": embedder.ascent,
         "--label-noise": noise.rate,
         "--noise-kind": noise.kind,
         "--noise-seed": noise.seed,

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +24,21 @@ from attnknn.config import EmbedderConfig
 from attnknn.models.embedders import Embedder, augment, threads, threads_for
 from attnknn.models.image_network import cut_out, shift_and_flip
 from attnknn.reporting import PausePoint, Report, never, silent
-from attnknn.training.fast import best_device, fast_numbers, kept_memory, make_muon, triangle
+from attnknn.training.fast import (
+    best_device,
+    fast_numbers,
+    kept_memory,
+    make_muon,
+    still_statistics,
+    triangle,
+    uphill,
+)
 from attnknn.training.memory import Moving
 
 Look = Callable[[Embedder, int], dict[str, Any]]
 """Called as look(embedder, epoch) after every epoch; what it sees joins the numbers of the report."""
 
+UPHILL_FROM = 0.6  # of the epochs on: late is where it decides what is found, and half of each batch says where up is
 REMEMBER = 2.0  # seconds between two saves, so that short epochs are not spent on writing
 
 
@@ -140,19 +150,31 @@ def _start(embedder: Embedder, n_items: int, seed: int) -> Moving:
 def _train_epoch(moving: Moving, batches: Batches, epoch: int, pause_point: PausePoint) -> float:
     """Pass once over the items in random order, and return the mean loss."""
     embedder, config = moving.embedder.train(), moving.embedder.config
+    goes_uphill = config.kind == "fast_cnn" and config.ascent > 0 and epoch >= UPHILL_FROM * config.epochs
     loss_sum = 0.0
     for rows in batches.rows(moving.generator):
         pause_point()
         if len(rows) == 1:
             continue  # batch normalization needs company
         items, targets = batches.take(rows, epoch, moving)
-        with fast_numbers(config, items.device):
-            embeddings = embedder(items)
-        said = embedder.member_logits(embeddings)  # each member learns from its own errors
-        loss = F.cross_entropy(said.flatten(0, 1), targets.repeat(len(said)), label_smoothing=config.smoothing)
-        moving.optimizer.zero_grad()
-        loss.backward()
+        if goes_uphill:
+            some = slice(max(2, len(rows) // 2))
+            with still_statistics(embedder):
+                _find_gradient(embedder, items[some], targets[some])
+        with uphill(embedder, config.ascent) if goes_uphill else nullcontext():
+            loss = _find_gradient(embedder, items, targets)
         moving.optimizer.step()
         moving.schedule.step()
-        loss_sum += loss.item() * len(rows)
+        loss_sum += loss * len(rows)
     return loss_sum / len(batches)
+
+
+def _find_gradient(embedder: Embedder, items: Tensor, targets: Tensor) -> float:
+    """Leave the gradient of the loss on one batch in the weights, and return the loss."""
+    with fast_numbers(embedder.config, items.device):
+        embeddings = embedder(items)
+    said = embedder.member_logits(embeddings)  # each member learns from its own errors
+    loss = F.cross_entropy(said.flatten(0, 1), targets.repeat(len(said)), label_smoothing=embedder.config.smoothing)
+    embedder.zero_grad()
+    loss.backward()
+    return loss.item()

@@ -20,7 +20,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from attnknn.config import EmbedderConfig
@@ -122,6 +122,54 @@ def triangle(step: int, steps: int, rising: float = 0.1) -> float:
         [0.1, 0.5, 1.0, 1.0, 0.5, 0.01]
     """
     return min((step + 1) / max(1, rising * steps), (steps - step) / max(1, (1 - rising) * steps))
+
+
+@contextmanager
+def uphill(embedder: Embedder, length: float) -> Iterator[None]:
+    """Within the block, every network's matrices stand further along the gradients that lie in them.
+
+    W + ρ G / ‖G‖,  G all gradients of one network's matrices, of length ‖G‖
+
+    A gradient taken there leads to where the loss is flat, and a network that lies flat errs less on what it has not
+    seen.
+
+    Args:
+        embedder: Its networks for larger images, each by itself; at the end, their weights are what they were.
+        length: ρ.
+
+    References:
+        Foret et al. (2021), Sharpness-aware minimization, https://arxiv.org/abs/2010.01412; that late is enough: Zhou
+        et al. (2025), https://arxiv.org/abs/2410.10373
+    """
+    before: list[tuple[Tensor, Tensor]] = []
+    with torch.no_grad():
+        for network in embedder.image_networks():
+            matrices = [weight for weight in network.parameters() if weight.ndim > 1]
+            gradients = {weight: weight.grad for weight in matrices if weight.grad is not None}
+            norm = torch.stack([gradient.norm() for gradient in gradients.values()]).norm()
+            for weight, gradient in gradients.items():
+                before.append((weight, weight.clone()))
+                weight.add_(gradient * (length / (norm + TINY)))
+    try:
+        yield
+    finally:
+        with torch.no_grad():
+            for moved, original in before:
+                moved.copy_(original)
+
+
+@contextmanager
+def still_statistics(embedder: Embedder) -> Iterator[None]:
+    """Within the block, batches leave the running statistics of batch normalization as they are."""
+    norms = [module for module in embedder.modules() if isinstance(module, nn.BatchNorm2d)]
+    fading = [norm.momentum for norm in norms]
+    try:
+        for norm in norms:
+            norm.momentum = 0.0
+        yield
+    finally:
+        for norm, usual in zip(norms, fading, strict=True):
+            norm.momentum = usual
 
 
 def best_device() -> torch.device:

@@ -12,6 +12,7 @@ from attnknn.bank.exact import search_exact
 from attnknn.data import Dataset
 from attnknn.data.telling import most_telling
 from attnknn.models.embedders import Embedder
+from attnknn.training.fast import fast_numbers
 
 STRIPS = 20  # how often, at most, the neighbors of one query are looked up while training
 STRIP = 8  # how many of them
@@ -38,20 +39,24 @@ class Onlooker:
     def __call__(self, embedder: Embedder, epoch: int) -> dict[str, Any]:
         """Return the held-out accuracy and, now and then, the neighbors of one query."""
         held_out, labels = self.parts["held_out"], self.dataset.labels
-        _, logits = embedder.embed(self.dataset.inputs[held_out])
+        _, logits = self._embed(embedder, held_out)
         seen: dict[str, Any] = {"held_out_accuracy": float(np.mean(logits.argmax(axis=1) == labels[held_out]))}
         return seen | self._neighbors(embedder) if epoch % self.every == 0 or epoch == 1 else seen
 
     def _neighbors(self, embedder: Embedder) -> dict[str, Any]:
         entries = self.parts["fit"][:: -(-len(self.parts["fit"]) // LOOKED_THROUGH)]
-        keys, _ = embedder.embed(self.dataset.inputs[entries])
-        query, _ = embedder.embed(self.dataset.inputs[self.query])
+        keys, _ = self._embed(embedder, entries)
+        query, _ = self._embed(embedder, self.query)
         near = search_exact(keys, query, min(STRIP, len(keys)), self.dataset.ids[entries])
         rows = np.concatenate([self.query, entries[near.entries[0]]])
         ids, classes = self.dataset.ids[rows].tolist(), self.dataset.labels[rows]
         said = {"query": ids[0], "neighbors": ids[1:], "classes": classes.tolist()}
         said |= {"labels": [self.dataset.class_names[c] for c in classes]}
         return said | self._shown(self.dataset.inputs[rows])
+
+    def _embed(self, embedder: Embedder, rows: NDArray[np.intp]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        with fast_numbers(embedder.config, embedder.mean.device):
+            return embedder.embed(self.dataset.inputs[rows])
 
     def _shown(self, inputs: NDArray[Any]) -> dict[str, Any]:
         """Return what to draw of the query and its neighbors, as plain JSON types."""

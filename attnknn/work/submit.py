@@ -32,6 +32,7 @@ LIMITS: dict[str, tuple[float, float]] = {
     "members": (1, 4),
     "shift": (0, 8),
     "cutout": (0, 24),
+    "ascent": (0.0, 1.0),
     "learning_rate": (1e-5, 0.5),
     "k": (1, POOL),
     "seed": (0, 2**32 - 1),

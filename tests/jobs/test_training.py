@@ -124,6 +124,7 @@ def test_the_same_configuration_is_one_run_and_another_gets_another_name(counter
         {"members": 5},
         {"shift": 9},
         {"cutout": -1},
+        {"ascent": 1.5},
         {"learning_rate": float("nan")},
         {"learning_rate": 1.0},
     ],

@@ -18,7 +18,7 @@ from attnknn.models.embedders import Embedder, threads_for
 from attnknn.training import embedder as training
 from attnknn.training import fast
 from attnknn.training.embedder import Batches, train_embedder
-from attnknn.training.fast import kept_memory, make_muon, orthogonal, triangle
+from attnknn.training.fast import kept_memory, make_muon, orthogonal, still_statistics, triangle, uphill
 
 FAST = EmbedderConfig("fast_cnn", dimension=8, width=4, epochs=4, batch_size=40, learning_rate=0.02, shift=2, flip=True)
 SHAPES = {"gray": (16, 16), "color": (16, 16, 3)}
@@ -76,16 +76,17 @@ def test_the_same_seed_gives_the_same_weights():
     assert same_weights(train("gray"), train("gray"))
 
 
-@pytest.mark.parametrize("kind", SHAPES)
+@pytest.mark.parametrize(("kind", "ascent"), [("gray", 0.0), ("color", 0.0), ("color", 0.3)])
 @pytest.mark.parametrize("stops", [[1], [6], [7, 5], [16]])
-def test_an_interrupted_run_ends_with_the_same_weights_bit_for_bit(kind, stops, tmp_path, monkeypatch):
+def test_an_interrupted_run_ends_with_the_same_weights_bit_for_bit(kind, ascent, stops, tmp_path, monkeypatch):
     monkeypatch.setattr(training, "REMEMBER", 0.0)
-    whole = train(kind)
+    config = replace(FAST, ascent=ascent)
+    whole = train(kind, config)
     for stop_at in stops:
         with pytest.raises(Paused):
-            train(kind, remember=tmp_path, stop_at=stop_at)
+            train(kind, config, remember=tmp_path, stop_at=stop_at)
         torch.rand(3)  # whatever happens in between
-    assert same_weights(train(kind, remember=tmp_path), whole)
+    assert same_weights(train(kind, config, remember=tmp_path), whole)
 
 
 def test_members_learn_apart_and_vote_together(tmp_path):
@@ -278,3 +279,40 @@ def test_memory_is_kept_between_batches_and_given_back_at_the_end():
     assert held() - before < batch / 2
     torch.ones(batch, dtype=torch.uint8)
     assert held() - before < batch / 2
+
+
+def test_uphill_is_where_the_loss_is_larger_and_the_way_back_is_exact():
+    embedder = Embedder(replace(FAST, members=2), SHAPES["color"], 3)
+    images, labels = stripes(60, SHAPES["color"])
+    embedder.learn_scale(images)
+    scaled, targets = embedder.prepare(images), torch.as_tensor(labels)
+
+    def loss() -> torch.Tensor:
+        said = embedder.member_logits(embedder(scaled))
+        return torch.nn.functional.cross_entropy(said.flatten(0, 1), targets.repeat(2))
+
+    with still_statistics(embedder):
+        first = loss()
+        first.backward()
+        before = {name: weight.detach().clone() for name, weight in embedder.named_parameters()}
+        with uphill(embedder, 0.2):
+            assert loss() > first
+            moved = {name: weight.detach() - before[name] for name, weight in embedder.named_parameters()}
+            for member in range(2):
+                of_one = [d.norm() for name, d in moved.items() if f"networks.{member}." in name]
+                assert torch.stack(of_one).norm() == pytest.approx(0.2, rel=1e-4)
+            assert not any(moved[name].any() for name in moved if name.endswith("bias") or "classifier" in name)
+    assert all(torch.equal(weight, before[name]) for name, weight in embedder.named_parameters())
+    untouched = [module.running_mean for module in embedder.modules() if isinstance(module, torch.nn.BatchNorm2d)]
+    assert not any(mean.any() for mean in untouched)
+
+
+def test_going_uphill_changes_the_last_epochs_alone():
+    config = replace(FAST, epochs=8)
+    seen: dict[float, list[float]] = {0.0: [], 0.5: []}
+    for length, losses in seen.items():
+        train(
+            "color", replace(config, ascent=length), report=lambda stage, share, n, into=losses: into.append(n["loss"])
+        )
+    assert seen[0.0][:5] == seen[0.5][:5]
+    assert seen[0.0][5:] != seen[0.5][5:]
