@@ -32,7 +32,9 @@ def default_config(dataset: Dataset | DatasetDescription, seed: int = 0) -> Trai
         return TrainingConfig(dataset.name, seed, embedder=_table(n_items), attention=_attention(n_items))
     if min(shape[:2]) < LARGE_IMAGE and len(shape) == 2:
         return TrainingConfig(dataset.name, seed)
-    embedder = replace(LARGE, width=64 if len(shape) == 3 else 32, flip=dataset.name in FLIPPED)
+    embedder = replace(LARGE, flip=dataset.name in FLIPPED)
+    if len(shape) == 3:
+        embedder = replace(embedder, width=64, ascent=0.3)
     return TrainingConfig(dataset.name, seed, held_out=0.1, embedder=embedder, attention=AttentionConfig(draws=1))
 
 
