@@ -31,7 +31,7 @@ from tests import foreign
 FORMATS = (Path(__file__).parent.parent / "docs" / "formats.md").read_text(encoding="utf-8")
 NAMED = set(re.findall(r"`([^`\n]+)`", FORMATS))
 EXAMPLE = json.loads(re.search(r"```json\n(.*?)```", FORMATS, re.S)[1])
-MEGABYTES_SHIPPED = 16
+MEGABYTES_SHIPPED = 12
 COMPLETE = [name for name in checkpoint_names() if has_bundle(open_checkpoint(name))]
 """Shipped with their bank. Of the others only weights and card travel."""
 
