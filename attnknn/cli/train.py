@@ -40,6 +40,7 @@ def train_checkpoint(
     dimension: options.Dimension = None,
     width: options.Width = None,
     members: options.Members = None,
+    shared: options.Shared = None,
     batch_size: options.BatchSize = None,
     learning_rate: options.LearningRate = None,
     dropout: options.Dropout = None,
@@ -69,6 +70,7 @@ def train_checkpoint(
     asked |= {
         "width": width,
         "members": members,
+        "shared": shared,
         "batch_size": batch_size,
         "learning_rate": learning_rate,
         "dropout": dropout,

@@ -34,7 +34,7 @@ def default_config(dataset: Dataset | DatasetDescription, seed: int = 0) -> Trai
         return TrainingConfig(dataset.name, seed)
     embedder = replace(LARGE, flip=dataset.name in FLIPPED)
     if len(shape) == 3:
-        embedder = replace(embedder, width=64, ascent=0.3)
+        embedder = replace(embedder, width=64, shared=3, ascent=0.3)
     return TrainingConfig(dataset.name, seed, held_out=0.1, embedder=embedder, attention=AttentionConfig(draws=1))
 
 
@@ -86,6 +86,7 @@ def _options(config: TrainingConfig, name: str) -> dict[str, Any]:
         "--dimension": embedder.dimension,
         "--width": embedder.width,
         "--members": embedder.members,
+        "--shared": embedder.shared,
         "--batch-size": embedder.batch_size,
         "--learning-rate": embedder.learning_rate,
         "--dropout": embedder.dropout,

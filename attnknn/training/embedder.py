@@ -38,7 +38,9 @@ from attnknn.training.memory import Moving
 Look = Callable[[Embedder, int], dict[str, Any]]
 """Called as look(embedder, epoch) after every epoch; what it sees joins the numbers of the report."""
 
-UPHILL_FROM = 0.6  # of the epochs on: late is where it decides what is found, and half of each batch says where up is
+UPHILL_FROM = 0.6  # of the epochs on: late is where it decides what is found
+SAYS_UP = 8  # one of so many items of a batch says where up is
+BIAS_EPOCHS = 3  # that the biases of the first layer are learned for; it is the largest, and need not go back then
 REMEMBER = 2.0  # seconds between two saves, so that short epochs are not spent on writing
 
 
@@ -151,6 +153,8 @@ def _train_epoch(moving: Moving, batches: Batches, epoch: int, pause_point: Paus
     """Pass once over the items in random order, and return the mean loss."""
     embedder, config = moving.embedder.train(), moving.embedder.config
     goes_uphill = config.kind == "fast_cnn" and config.ascent > 0 and epoch >= UPHILL_FROM * config.epochs
+    for network in embedder.image_networks():
+        network.whitening.bias.requires_grad_(epoch < BIAS_EPOCHS)
     loss_sum = 0.0
     for rows in batches.rows(moving.generator):
         pause_point()
@@ -158,7 +162,7 @@ def _train_epoch(moving: Moving, batches: Batches, epoch: int, pause_point: Paus
             continue  # batch normalization needs company
         items, targets = batches.take(rows, epoch, moving)
         if goes_uphill:
-            some = slice(max(2, len(rows) // 2))
+            some = slice(max(2, len(rows) // SAYS_UP))
             with still_statistics(embedder):
                 _find_gradient(embedder, items[some], targets[some])
         with uphill(embedder, config.ascent) if goes_uphill else nullcontext():

@@ -15,8 +15,10 @@ from __future__ import annotations
 import ctypes
 import math
 import sys
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from itertools import chain
 from typing import Any
 
 import torch
@@ -78,7 +80,8 @@ class Muon(Optimizer):
         momentum = state["momentum"].mul_(group["momentum"]).add_(gradient)
         direction = gradient + group["momentum"] * momentum
         weight.mul_(len(weight) ** 0.5 / weight.norm())
-        weight.sub_(group["lr"] * orthogonal(direction.flatten(1)).reshape(weight.shape))
+        kind = torch.bfloat16 if has_fast_bfloat16(weight.device) else weight.dtype
+        weight.sub_(group["lr"] * orthogonal(direction.flatten(1).to(kind)).reshape(weight.shape))
 
     def _walk(self, weight: Tensor, gradient: Tensor, group: dict[str, Any]) -> None:
         state = self.state[weight]
@@ -128,7 +131,9 @@ def triangle(step: int, steps: int, rising: float = 0.1) -> float:
 def uphill(embedder: Embedder, length: float) -> Iterator[None]:
     """Within the block, every network's matrices stand further along the gradients that lie in them.
 
-    W + ρ G / ‖G‖,  G all gradients of one network's matrices, of length ‖G‖
+    W + ρ G / ‖G‖,  G the gradients of one network's matrices by its own loss, all together of length ‖G‖
+
+    What several networks have in common has the gradient of their mean loss, and goes their mean way.
 
     A gradient taken there leads to where the loss is flat, and a network that lies flat errs less on what it has not
     seen.
@@ -141,21 +146,25 @@ def uphill(embedder: Embedder, length: float) -> Iterator[None]:
         Foret et al. (2021), Sharpness-aware minimization, https://arxiv.org/abs/2010.01412; that late is enough: Zhou
         et al. (2025), https://arxiv.org/abs/2410.10373
     """
-    before: list[tuple[Tensor, Tensor]] = []
+    networks = [_matrices(network) for network in embedder.image_networks()]
+    owners = Counter(chain.from_iterable(networks))
+    before = [(weight, weight.detach().clone()) for weight in owners]
     with torch.no_grad():
-        for network in embedder.image_networks():
-            matrices = [weight for weight in network.parameters() if weight.ndim > 1]
-            gradients = {weight: weight.grad for weight in matrices if weight.grad is not None}
-            norm = torch.stack([gradient.norm() for gradient in gradients.values()]).norm()
-            for weight, gradient in gradients.items():
-                before.append((weight, weight.clone()))
-                weight.add_(gradient * (length / (norm + TINY)))
+        for weights in networks:
+            gradients = [weight.grad * (len(networks) / owners[weight]) for weight in weights]
+            norm = torch.stack([gradient.norm() for gradient in gradients]).norm() + TINY
+            for weight, gradient in zip(weights, gradients, strict=True):
+                weight.add_(gradient * (length / norm / owners[weight]))
     try:
         yield
     finally:
         with torch.no_grad():
             for moved, original in before:
                 moved.copy_(original)
+
+
+def _matrices(network: nn.Module) -> list[Tensor]:
+    return [weight for weight in network.parameters() if weight.ndim > 1 and weight.grad is not None]
 
 
 @contextmanager
