@@ -230,19 +230,22 @@ class Ensemble(nn.Module):
         shares = [len(share) for share in np.array_split(np.arange(config.dimension), config.members)]
         build = BODIES[config.kind]
         self.networks = nn.ModuleList(build(replace(config, dimension=share), input_shape) for share in shares)
-        self.shared = config.shared if config.kind == "fast_cnn" else 0
-        if self.shared:
-            for network in self.networks[1:]:
-                network.share(self.networks[0], self.shared)
+        self.shared = config.shared
+        for network in self._sharing()[1:]:
+            network.share(self._sharing()[0], self.shared)
 
     def forward(self, scaled: Tensor) -> Tensor:
         """Join what each network says, each share of length one."""
-        if self.shared:
-            begun = self.networks[0].begin(scaled, self.shared)
-            said = [network.end(begun, self.shared) for network in self.networks]
+        if sharing := self._sharing():
+            begun = sharing[0].begin(scaled, self.shared)
+            said = [network.end(begun, self.shared) for network in sharing]
         else:
             said = [network(scaled) for network in self.networks]
         return torch.cat([F.normalize(one.float(), dim=-1) for one in said], dim=-1)
+
+    def _sharing(self) -> list[ImageNetwork]:
+        """List the networks, if they have their first convolutions in common."""
+        return [network for network in self.networks if isinstance(network, ImageNetwork) and self.shared]
 
 
 BODIES: dict[str, Callable[[EmbedderConfig, tuple[int, ...]], nn.Module]] = {

@@ -34,7 +34,7 @@ def default_config(dataset: Dataset | DatasetDescription, seed: int = 0) -> Trai
         return TrainingConfig(dataset.name, seed)
     embedder = replace(LARGE, flip=dataset.name in FLIPPED)
     if len(shape) == 3:
-        embedder = replace(embedder, width=64, shared=3, ascent=0.3)
+        embedder = replace(embedder, width=64, ascent=0.3)
     return TrainingConfig(dataset.name, seed, held_out=0.1, embedder=embedder, attention=AttentionConfig(draws=1))
 
 

@@ -39,7 +39,7 @@ Look = Callable[[Embedder, int], dict[str, Any]]
 """Called as look(embedder, epoch) after every epoch; what it sees joins the numbers of the report."""
 
 UPHILL_FROM = 0.6  # of the epochs on: late is where it decides what is found
-SAYS_UP = 8  # one of so many items of a batch says where up is
+SAYS_UP = 2  # one of so many items of a batch says where up is
 BIAS_EPOCHS = 3  # that the biases of the first layer are learned for; it is the largest, and need not go back then
 REMEMBER = 2.0  # seconds between two saves, so that short epochs are not spent on writing
 

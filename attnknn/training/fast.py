@@ -146,15 +146,15 @@ def uphill(embedder: Embedder, length: float) -> Iterator[None]:
         Foret et al. (2021), Sharpness-aware minimization, https://arxiv.org/abs/2010.01412; that late is enough: Zhou
         et al. (2025), https://arxiv.org/abs/2410.10373
     """
-    networks = [_matrices(network) for network in embedder.image_networks()]
+    networks = [_slopes(network) for network in embedder.image_networks()]
     owners = Counter(chain.from_iterable(networks))
     before = [(weight, weight.detach().clone()) for weight in owners]
     with torch.no_grad():
-        for weights in networks:
-            gradients = [weight.grad * (len(networks) / owners[weight]) for weight in weights]
-            norm = torch.stack([gradient.norm() for gradient in gradients]).norm() + TINY
-            for weight, gradient in zip(weights, gradients, strict=True):
-                weight.add_(gradient * (length / norm / owners[weight]))
+        for slopes in networks:
+            own = {weight: slope * (len(networks) / owners[weight]) for weight, slope in slopes.items()}
+            norm = torch.stack([slope.norm() for slope in own.values()]).norm() + TINY
+            for weight, slope in own.items():
+                weight.add_(slope * (length / norm / owners[weight]))
     try:
         yield
     finally:
@@ -163,8 +163,9 @@ def uphill(embedder: Embedder, length: float) -> Iterator[None]:
                 moved.copy_(original)
 
 
-def _matrices(network: nn.Module) -> list[Tensor]:
-    return [weight for weight in network.parameters() if weight.ndim > 1 and weight.grad is not None]
+def _slopes(network: nn.Module) -> dict[Tensor, Tensor]:
+    """Return the gradient of every matrix that has one."""
+    return {w: w.grad for w in network.parameters() if w.ndim > 1 and w.grad is not None}
 
 
 @contextmanager
