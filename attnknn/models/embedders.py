@@ -231,8 +231,9 @@ class Ensemble(nn.Module):
         build = BODIES[config.kind]
         self.networks = nn.ModuleList(build(replace(config, dimension=share), input_shape) for share in shares)
         self.shared = config.shared
-        for network in self._sharing()[1:]:
-            network.share(self._sharing()[0], self.shared)
+        sharing = self._sharing()
+        for network in sharing[1:]:
+            network.share(sharing[0], self.shared)
 
     def forward(self, scaled: Tensor) -> Tensor:
         """Join what each network says, each share of length one."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 import tracemalloc
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -131,6 +132,19 @@ def test_members_share_their_first_convolutions_and_part_after_them():
         places = {tensors[f"body.networks.{m}.{name}"].data_ptr() for m in range(3)}
         assert len(places) == (3 if name in ("layers.3.0.weight", "projection.weight") else 1), name
     assert sum(weight.numel() for weight in embedder.parameters()) < sum(w.numel() for w in apart.parameters())
+
+
+def test_the_first_layer_learns_its_biases_in_the_first_epochs_alone():
+    seen: list[torch.Tensor] = []
+
+    def look(embedder: Embedder, epoch: int) -> dict[str, float]:
+        seen.append(embedder.body.whitening.bias.detach().clone())
+        return {}
+
+    train("color", replace(FAST, epochs=training.BIAS_EPOCHS + 3), look=look)
+    early, late = seen[: training.BIAS_EPOCHS], seen[training.BIAS_EPOCHS : -1]
+    assert not any(torch.equal(one, two) for one, two in pairwise(early))
+    assert all(torch.equal(early[-1], one) for one in late)
 
 
 def test_there_are_no_more_members_than_dimensions():
