@@ -10,9 +10,6 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 NoiseKind = Literal["symmetric", "pair", "matrix"]
-MOST_SHARED = 6
-"""Convolutions of a `fast_cnn`."""
-
 SMALLEST_IMAGE = 10
 """Pixels along a side of what a `fast_cnn` can still halve three times."""
 
@@ -62,7 +59,6 @@ class EmbedderConfig:
         dimension: D, the length of an embedding.
         width: Channels of the first convolution, or units of a hidden layer.
         members: Networks side by side, each taught by itself; each makes its share of an embedding.
-        shared: How many of their first convolutions all members have in common (`fast_cnn` alone).
         epochs: Passes over the fit part.
         batch_size: Items per step.
         learning_rate: Peak of the schedule.
@@ -81,7 +77,6 @@ class EmbedderConfig:
     dimension: int = 64
     width: int = 32
     members: int = 1
-    shared: int = 0
     epochs: int = 40
     batch_size: int = 64
     learning_rate: float = 3e-3

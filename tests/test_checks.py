@@ -200,7 +200,6 @@ CARDS = [
         at("config / embedder / members", 0),
         "embedder.members must be a whole number from 1 to 8, the dimension. It says 0",
     ),
-    (at("config / embedder / shared", 7), "embedder.shared must be a whole number from 0 to 6. It says 7"),
     (at("config / embedder / kind", "resnet"), "embedder.kind must be one of cnn, mlp, fast_cnn. It says 'resnet'"),
     (at("config / attention / k", 8.0), "config.attention.k must be a whole number from 1. It says 8.0"),
     (at("config / attention / k", True), "config.attention.k must be a whole number from 1. It says True"),

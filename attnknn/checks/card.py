@@ -10,7 +10,7 @@ from typing import Any, get_args, get_type_hints
 
 from attnknn.checks import Problem
 from attnknn.checks.arrays import Arrays
-from attnknn.config import MOST_SHARED, SMALLEST_IMAGE, EmbedderConfig
+from attnknn.config import SMALLEST_IMAGE, EmbedderConfig
 
 Card = Mapping[str, Any]
 
@@ -47,9 +47,6 @@ def config_problems(card: Card) -> Iterator[Problem]:
     most = dimension if type(dimension) is int else EmbedderConfig.dimension
     if members is not _UNSAID and not (type(members) is int and 1 <= members <= most):
         yield f"config.embedder.members must be a whole number from 1 to {most}, the dimension.", it_says(members)
-    shared = said(card, "config.embedder.shared")
-    if shared is not _UNSAID and not (type(shared) is int and 0 <= shared <= MOST_SHARED):
-        yield f"config.embedder.shared must be a whole number from 0 to {MOST_SHARED}.", it_says(shared)
     k = said(card, "config.attention.k")
     if k is not _UNSAID and (type(k) is not int or k < 1):
         yield "config.attention.k must be a whole number from 1.", it_says(k)

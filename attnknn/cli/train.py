@@ -40,7 +40,6 @@ def train_checkpoint(
     dimension: options.Dimension = None,
     width: options.Width = None,
     members: options.Members = None,
-    shared: options.Shared = None,
     batch_size: options.BatchSize = None,
     learning_rate: options.LearningRate = None,
     dropout: options.Dropout = None,
@@ -70,7 +69,6 @@ def train_checkpoint(
     asked |= {
         "width": width,
         "members": members,
-        "shared": shared,
         "batch_size": batch_size,
         "learning_rate": learning_rate,
         "dropout": dropout,

@@ -56,14 +56,6 @@ Members = Annotated[
     str | None,
     typer.Option(metavar="N", help="Networks side by side, which share an embedding.", show_default=SUITS),
 ]
-Shared = Annotated[
-    str | None,
-    typer.Option(
-        metavar="N",
-        help="How many of their first convolutions networks for larger images have in common.",
-        show_default=SUITS,
-    ),
-]
 BatchSize = Annotated[str | None, typer.Option(metavar="N", help="Items per step.", show_default=SUITS)]
 LearningRate = Annotated[
     str | None, typer.Option(metavar="NUMBER", help="Learning rate at its peak.", show_default=SUITS)

@@ -230,23 +230,10 @@ class Ensemble(nn.Module):
         shares = [len(share) for share in np.array_split(np.arange(config.dimension), config.members)]
         build = BODIES[config.kind]
         self.networks = nn.ModuleList(build(replace(config, dimension=share), input_shape) for share in shares)
-        self.shared = config.shared
-        sharing = self._sharing()
-        for network in sharing[1:]:
-            network.share(sharing[0], self.shared)
 
     def forward(self, scaled: Tensor) -> Tensor:
         """Join what each network says, each share of length one."""
-        if sharing := self._sharing():
-            begun = sharing[0].begin(scaled, self.shared)
-            said = [network.end(begun, self.shared) for network in sharing]
-        else:
-            said = [network(scaled) for network in self.networks]
-        return torch.cat([F.normalize(one.float(), dim=-1) for one in said], dim=-1)
-
-    def _sharing(self) -> list[ImageNetwork]:
-        """List the networks, if they have their first convolutions in common."""
-        return [network for network in self.networks if isinstance(network, ImageNetwork) and self.shared]
+        return torch.cat([F.normalize(network(scaled).float(), dim=-1) for network in self.networks], dim=-1)
 
 
 BODIES: dict[str, Callable[[EmbedderConfig, tuple[int, ...]], nn.Module]] = {

@@ -81,21 +81,8 @@ class ImageNetwork(nn.Module):
 
     def forward(self, scaled: Tensor) -> Tensor:
         """Map images to vectors, not yet of length one."""
-        return self.end(self.begin(scaled, 0), 0)
-
-    def begin(self, scaled: Tensor, count: int) -> Tensor:
-        """Take images through the whitening and the first so many convolutions."""
-        return self.layers[: 1 + count](self.whitening(channels_first(scaled)))
-
-    def end(self, features: Tensor, count: int) -> Tensor:
-        """Take what comes out of the first so many convolutions through the others."""
-        return self.projection(self.layers[1 + count :](features).amax(dim=(2, 3)))
-
-    def share(self, other: ImageNetwork, count: int) -> None:
-        """Have the whitening and the first so many convolutions in common with another network."""
-        self.whitening = other.whitening
-        for place in range(1, 1 + count):
-            self.layers[place] = other.layers[place]
+        features = self.layers(self.whitening(channels_first(scaled)))
+        return self.projection(features.amax(dim=(2, 3)))
 
     def learn_whitening(self, scaled: Tensor) -> None:
         """Fit the first layer to some scaled images."""

@@ -86,7 +86,6 @@ def _options(config: TrainingConfig, name: str) -> dict[str, Any]:
         "--dimension": embedder.dimension,
         "--width": embedder.width,
         "--members": embedder.members,
-        "--shared": embedder.shared,
         "--batch-size": embedder.batch_size,
         "--learning-rate": embedder.learning_rate,
         "--dropout": embedder.dropout,

@@ -15,10 +15,8 @@ from __future__ import annotations
 import ctypes
 import math
 import sys
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from itertools import chain
 from typing import Any
 
 import torch
@@ -131,9 +129,7 @@ def triangle(step: int, steps: int, rising: float = 0.1) -> float:
 def uphill(embedder: Embedder, length: float) -> Iterator[None]:
     """Within the block, every network's matrices stand further along the gradients that lie in them.
 
-    W + ρ G / ‖G‖,  G the gradients of one network's matrices by its own loss, all together of length ‖G‖
-
-    What several networks have in common has the gradient of their mean loss, and goes their mean way.
+    W + ρ G / ‖G‖,  G all gradients of one network's matrices, of length ‖G‖
 
     A gradient taken there leads to where the loss is flat, and a network that lies flat errs less on what it has not
     seen.
@@ -146,26 +142,20 @@ def uphill(embedder: Embedder, length: float) -> Iterator[None]:
         Foret et al. (2021), Sharpness-aware minimization, https://arxiv.org/abs/2010.01412; that late is enough: Zhou
         et al. (2025), https://arxiv.org/abs/2410.10373
     """
-    networks = [_slopes(network) for network in embedder.image_networks()]
-    owners = Counter(chain.from_iterable(networks))
-    before = [(weight, weight.detach().clone()) for weight in owners]
+    before: list[tuple[Tensor, Tensor]] = []
     with torch.no_grad():
-        for slopes in networks:
-            own = {weight: slope * (len(networks) / owners[weight]) for weight, slope in slopes.items()}
-            norm = torch.stack([slope.norm() for slope in own.values()]).norm() + TINY
-            for weight, slope in own.items():
-                weight.add_(slope * (length / norm / owners[weight]))
+        for network in embedder.image_networks():
+            slopes = {w: w.grad for w in network.parameters() if w.ndim > 1 and w.grad is not None}
+            norm = torch.stack([slope.norm() for slope in slopes.values()]).norm()
+            for weight, slope in slopes.items():
+                before.append((weight, weight.clone()))
+                weight.add_(slope * (length / (norm + TINY)))
     try:
         yield
     finally:
         with torch.no_grad():
             for moved, original in before:
                 moved.copy_(original)
-
-
-def _slopes(network: nn.Module) -> dict[Tensor, Tensor]:
-    """Return the gradient of every matrix that has one."""
-    return {w: w.grad for w in network.parameters() if w.ndim > 1 and w.grad is not None}
 
 
 @contextmanager

@@ -34,9 +34,7 @@ class Moving:
 
     def save(self, folder: Path, epoch: int) -> None:
         """Write the state after `epoch` whole epochs."""
-        tensors = {
-            f"embedder.{name}": tensor.contiguous().clone() for name, tensor in self.embedder.state_dict().items()
-        }
+        tensors = {f"embedder.{name}": tensor.contiguous() for name, tensor in self.embedder.state_dict().items()}
         for number, moments in self.optimizer.state_dict()["state"].items():
             tensors |= {f"moments.{number}.{name}": tensor.contiguous().clone() for name, tensor in moments.items()}
         tensors |= {"random.global": torch.get_rng_state(), "random.order": self.generator.get_state()}

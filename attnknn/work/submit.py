@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from attnknn.bundle import POOL
 from attnknn.checkpoints import NAME, checkpoint_names, open_checkpoint, root_from_environment
-from attnknn.config import MOST_SHARED, EmbedderConfig, LabelNoise, NoiseKind, TrainingConfig
+from attnknn.config import EmbedderConfig, LabelNoise, NoiseKind, TrainingConfig
 from attnknn.data import dataset_names, describe_dataset
 from attnknn.errors import SettingError, UnknownDataset
 from attnknn.jobs import Job, JobSettings, JobStore
@@ -30,7 +30,6 @@ LIMITS: dict[str, tuple[float, float]] = {
     "dimension": (2, 512),
     "width": (4, 512),
     "members": (1, 4),
-    "shared": (0, MOST_SHARED),
     "shift": (0, 8),
     "cutout": (0, 24),
     "ascent": (0.0, 1.0),

@@ -72,14 +72,13 @@ def test_a_table_a_name_and_silence_when_quiet(run, tmp_path):
 
 
 def test_every_choice_of_an_embedder_is_trained_and_said_again_in_the_command(run_json, tmp_path):
-    chosen = ["--held-out", "0.3", "--dimension", "8", "--width", "12", "--members", "2"]
-    chosen += ["--shared", "2", "--batch-size", "16"]
+    chosen = ["--held-out", "0.3", "--dimension", "8", "--width", "12", "--members", "2", "--batch-size", "16"]
     chosen += ["--learning-rate", "0.01", "--dropout", "0.1", "--shift", "2", "--cutout", "3", "--ascent", "0.2"]
     card = run_json("train", "iris", *QUICK, *chosen, root=tmp_path)["card"]
     config = load("iris", tmp_path).config
     embedder = config.embedder
     assert (config.held_out, embedder.dimension, embedder.width, embedder.batch_size) == (0.3, 8, 12, 16)
-    assert (embedder.learning_rate, embedder.dropout, embedder.members, embedder.shared) == (0.01, 0.1, 2, 2)
+    assert (embedder.learning_rate, embedder.dropout, embedder.members) == (0.01, 0.1, 2)
     assert (embedder.shift, embedder.cutout, embedder.ascent) == (2, 3, 0.2)
     assert shlex.split(card["command"])[3:] == ["train", "iris", "--seed", "0", *QUICK, *chosen]
 

@@ -125,7 +125,6 @@ def test_the_same_configuration_is_one_run_and_another_gets_another_name(counter
         {"shift": 9},
         {"cutout": -1},
         {"ascent": 1.5},
-        {"shared": 7},
         {"learning_rate": float("nan")},
         {"learning_rate": 1.0},
     ],

@@ -8,10 +8,9 @@ import torch
 from torch.nn import functional as F
 
 from attnknn.checks.card import config_problems
-from attnknn.config import MOST_SHARED, EmbedderConfig
+from attnknn.config import EmbedderConfig
 from attnknn.models.embedders import Embedder
 from attnknn.models.image_network import (
-    LAYERS,
     ImageNetwork,
     Whitening,
     channels_first,
@@ -63,10 +62,6 @@ def test_gray_and_colored_images_become_vectors(shape: tuple[int, ...]):
     network = ImageNetwork(SMALL, shape).eval()
     images = torch.randn(3, *shape)
     assert network(images).shape == (3, 8)
-
-
-def test_as_many_convolutions_may_be_shared_as_there_are():
-    assert len(LAYERS) == MOST_SHARED
 
 
 @pytest.mark.parametrize("shape", [(9, 28), (9, 9, 3), (32, 32, 2), (32, 32, 4), (28, 28, 1)])

@@ -43,7 +43,6 @@ def configs(draw: st.DrawFn) -> TrainingConfig:
         dropout=draw(st.floats(*SHARES["dropout"])),
         shift=draw(st.integers(0, 8)),
         cutout=draw(st.integers(0, 24)),
-        shared=draw(st.integers(0, 6)),
         ascent=draw(st.floats(0.0, 1.0)),
     )
     heads = draw(st.lists(st.sampled_from(sorted(HEADS)), min_size=1, unique=True))

@@ -77,9 +77,7 @@ def test_the_same_seed_gives_the_same_weights():
     assert same_weights(train("gray"), train("gray"))
 
 
-@pytest.mark.parametrize(
-    ("kind", "more"), [("gray", {}), ("color", {}), ("color", {"ascent": 0.3, "members": 2, "shared": 3})]
-)
+@pytest.mark.parametrize(("kind", "more"), [("gray", {}), ("color", {}), ("color", {"ascent": 0.3, "members": 2})])
 @pytest.mark.parametrize("stops", [[1], [6], [7, 5], [16]])
 def test_an_interrupted_run_ends_with_the_same_weights_bit_for_bit(kind, more, stops, tmp_path, monkeypatch):
     monkeypatch.setattr(training, "REMEMBER", 0.0)
@@ -118,20 +116,6 @@ def test_what_one_member_gets_wrong_teaches_no_other():
         for network in embedder.body.networks
     ]
     assert moved == [True, False]
-
-
-def test_members_share_their_first_convolutions_and_part_after_them():
-    config = replace(FAST, members=3, shared=2)
-    embedder, apart = (Embedder(one, SHAPES["color"], 3) for one in (config, replace(config, shared=0)))
-    images, _ = stripes(12, SHAPES["color"])
-    embedder.learn_scale(images)
-    tensors = embedder.state_dict()
-    apart.load_state_dict(tensors)
-    np.testing.assert_allclose(apart.embed(images)[0], embedder.embed(images)[0], atol=1e-6)
-    for name in ("whitening.bias", "layers.1.0.weight", "layers.2.0.weight", "layers.3.0.weight", "projection.weight"):
-        places = {tensors[f"body.networks.{m}.{name}"].data_ptr() for m in range(3)}
-        assert len(places) == (3 if name in ("layers.3.0.weight", "projection.weight") else 1), name
-    assert sum(weight.numel() for weight in embedder.parameters()) < sum(w.numel() for w in apart.parameters())
 
 
 def test_the_first_layer_learns_its_biases_in_the_first_epochs_alone():
@@ -311,9 +295,8 @@ def test_memory_is_kept_between_batches_and_given_back_at_the_end():
     assert held() - before < batch / 2
 
 
-@pytest.mark.parametrize("shared", [0, 3])
-def test_uphill_is_where_the_loss_is_larger_and_the_way_back_is_exact(shared: int):
-    embedder = Embedder(replace(FAST, members=2, shared=shared), SHAPES["color"], 3)
+def test_uphill_is_where_the_loss_is_larger_and_the_way_back_is_exact():
+    embedder = Embedder(replace(FAST, members=2), SHAPES["color"], 3)
     images, labels = stripes(60, SHAPES["color"])
     embedder.learn_scale(images)
     scaled, targets = embedder.prepare(images), torch.as_tensor(labels)
@@ -329,12 +312,9 @@ def test_uphill_is_where_the_loss_is_larger_and_the_way_back_is_exact(shared: in
         with uphill(embedder, 0.2):
             assert loss() > first
             moved = {name: weight.detach() - before[name] for name, weight in embedder.named_parameters()}
-            first_went, second_went = (
-                torch.stack([d.norm() for name, d in moved.items() if f"networks.{member}." in name]).norm()
-                for member in range(2)
-            )
-            assert first_went == pytest.approx(0.2, rel=0.1 if shared else 1e-4)
-            assert 0 < second_went < 0.19 if shared else second_went == pytest.approx(0.2, rel=1e-4)
+            for member in range(2):
+                of_one = [d.norm() for name, d in moved.items() if f"networks.{member}." in name]
+                assert torch.stack(of_one).norm() == pytest.approx(0.2, rel=1e-4)
             assert not any(moved[name].any() for name in moved if name.endswith("bias") or "classifier" in name)
     assert all(torch.equal(weight, before[name]) for name, weight in embedder.named_parameters())
     untouched = [module.running_mean for module in embedder.modules() if isinstance(module, torch.nn.BatchNorm2d)]

@@ -140,14 +140,13 @@ def _count_mlp(config: EmbedderConfig, features: int) -> tuple[float, float]:
 
 
 def _count_fast_cnn(config: EmbedderConfig, pixels: int) -> tuple[float, float]:
-    """Count what two cores do together in six convolutions, every second after a pooling.
+    """Count what two cores do together in three pairs of convolutions, the pooling between those of a pair.
 
-    Beside such convolutions, what is normalized and bent hardly counts. Of what members have in common, each does its
-    share.
+    Beside such convolutions, what is normalized and bent hardly counts.
     """
-    width, square = config.width, config.width**2
-    each = (WHITENED * width, square / 4, 4 * square / 4, 16 * square / 16, 16 * square / 16, 16 * square / 64)
-    return 0.0, 9 * pixels * (sum(each[: config.shared]) / config.members + sum(each[config.shared :])) / 2
+    width = config.width
+    first, middle, last = WHITENED * width + width**2 / 4, (4 + 16 / 4) * width**2 / 4, (16 + 16 / 4) * width**2 / 16
+    return 0.0, 9 * pixels * (first + middle + last) / 2
 
 
 COUNTS = {"cnn": _count_cnn, "mlp": _count_mlp, "fast_cnn": _count_fast_cnn}
